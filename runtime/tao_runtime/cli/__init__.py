@@ -1,0 +1,1 @@
+"""Commands: arguments, exit code, rendering, and nothing else."""

@@ -1,0 +1,128 @@
+"""Print one command's result: a document on stdout for agents, lines for people, and the exit code."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from tao_runtime.environment import redact
+from tao_runtime.errors import Finding, Severity, TaoError, Where, exit_code, worst_first
+
+SCHEMA_VERSION = "1.0"
+MAX_FINDINGS_SHOWN = 40
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """Carry what a command found and made.
+
+    Attributes:
+        command: words of the command, such as `spec build`.
+        data: plain JSON values, the command's own result.
+        findings: faults and remarks, in any order.
+        text: what a person reads on stdout; printed as it is, without `--json`.
+        exit_code: overrides the code that the findings give (requeue, interrupted); None = by findings.
+    """
+
+    command: str
+    data: Any = None
+    findings: Sequence[Finding] = ()
+    text: str = ""
+    exit_code: int | None = None
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose usage errors are findings, so that `--json` holds for them too."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("allow_abbrev", False)
+        super().__init__(*args, **kwargs)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise USAGE_ARGUMENTS instead of writing to stderr and leaving."""
+        raise TaoError(
+            Finding("USAGE_ARGUMENTS", message, Where(key=self.prog), fix=f"Run `{self.prog} --help` for the arguments.")
+        )
+
+
+def add_command(
+    commands: Any, name: str, summary: str, run: Callable[[argparse.Namespace], CommandResult], *, description: str | None = None
+) -> Parser:
+    """Add a subcommand that has `--json` and calls `run`."""
+    parser: Parser = commands.add_parser(name, help=summary, description=description or f"{summary[:1].upper()}{summary[1:]}.")
+    parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def read_user_file(path: Path, encoding: str = "utf-8") -> str:
+    """Read a text file that the user named.
+
+    Raises:
+        TaoError: USAGE_FILE_UNREADABLE when it is missing, a folder, unreadable or not text.
+    """
+    try:
+        return path.read_text(encoding=encoding)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise TaoError(
+            Finding("USAGE_FILE_UNREADABLE", f"{path} can't be read: {reason}", Where(file=str(path)), fix=f"ls -l '{path}'")
+        ) from None
+
+
+def print_result(result: CommandResult, *, as_json: bool) -> int:
+    """Print a result and return its exit code; nothing secret passes."""
+    findings = worst_first(result.findings)
+    code = exit_code(findings) if result.exit_code is None else result.exit_code
+    if as_json:
+        document = {
+            "schema_version": SCHEMA_VERSION,
+            "command": result.command,
+            "ok": code == 0,
+            "data": result.data,
+            "findings": [finding.to_dict() for finding in findings],
+        }
+        sys.stdout.write(redact(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)) + "\n")
+    else:
+        if result.text:
+            sys.stdout.write(redact(result.text.rstrip("\n")) + "\n")
+        sys.stderr.write(redact(render_findings(findings)))
+    return code
+
+
+def render_findings(findings: Sequence[Finding]) -> str:
+    """Return findings as lines for a terminal, at most `MAX_FINDINGS_SHOWN`, then a count of the rest."""
+    lines = []
+    for finding in findings[:MAX_FINDINGS_SHOWN]:
+        rule = f" [{finding.rule}]" if finding.rule else ""
+        lines.append(f"{finding.severity} {finding.code}{rule}  {finding.where}")
+        lines.append(f"    {finding.what}")
+        if finding.fix:
+            lines.append(f"    fix: {finding.fix}")
+    hidden = len(findings) - MAX_FINDINGS_SHOWN
+    if hidden > 0:
+        lines.append(f"… and {hidden} more; --json shows all")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def unexpected(error: BaseException) -> Finding:
+    """Describe a fault of this program without a traceback: its type, message and the innermost place in our code."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "tao_runtime" in frame.filename]
+    place = frames[-1] if frames else None
+    return Finding(
+        "INTERNAL_ERROR",
+        f"{type(error).__name__}: {error}",
+        Where(file=place.filename if place else None, line=place.lineno if place else None),
+        fix="Report this with the command that was run; it is a fault of tao-runtime, not of your input.",
+    )
+
+
+def severity_counts(findings: Sequence[Finding]) -> dict[str, int]:
+    """Count findings by severity, every severity present."""
+    return {str(severity): sum(f.severity is severity for f in findings) for severity in Severity}

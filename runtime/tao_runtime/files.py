@@ -1,0 +1,68 @@
+"""Write files so that a reader sees the old content or the new, never a half."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; on success fsync it and rename it into place, on failure remove it.
+
+    Args:
+        path: the final file; parent directories are made.
+
+    Raises:
+        OSError: when the directory can't be written or the disk is full; `path` is then untouched.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
+    os.close(descriptor)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with temporary.open("rb") as stream:
+            os.fsync(stream.fileno())
+        temporary.chmod(_mode_for_new_file())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace `path` with UTF-8 `text` and LF line ends, atomically."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Replace `path` with strict JSON (no NaN or Infinity), two-space indent, final line end."""
+    write_text(path, json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """Return strict JSON with two-space indent, keys in the given order and a final line end.
+
+    Raises:
+        ValueError: when the value holds NaN or an infinity.
+    """
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def sha256_of(path: Path) -> str:
+    """Return the hexadecimal SHA-256 of a file's bytes."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _mode_for_new_file() -> int:
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask
