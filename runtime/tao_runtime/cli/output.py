@@ -52,10 +52,15 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_command(
-    commands: Any, name: str, summary: str, run: Callable[[argparse.Namespace], CommandResult], *, description: str | None = None
+    commands: Any,
+    name: str,
+    summary: str,
+    run: Callable[[argparse.Namespace], CommandResult],
+    *,
+    description: str | None = None,
 ) -> Parser:
     """Add a subcommand that has `--json` and calls `run`."""
-    parser: Parser = commands.add_parser(name, help=summary, description=description or f"{summary[:1].upper()}{summary[1:]}.")
+    parser: Parser = commands.add_parser(name, help=summary, description=f"{summary[:1].upper()}{summary[1:]}.")
     parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
     parser.set_defaults(run=run)
     return parser
