@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tao_runtime import __version__
 from tao_runtime.cli.output import CommandResult, Parser, print_result, unexpected
 from tao_runtime.codes import EXIT_INTERRUPTED
-from tao_runtime.errors import TaoError
+from tao_runtime.errors import Finding, TaoError
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: words after the program's name; None reads `sys.argv`.
 
     Returns:
-        The process exit code of the table in docs/exit-codes.
+        The process exit code, as references/error-codes.md lists them.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     named = next((word for word in words if not word.startswith("-")), "")
@@ -72,8 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TaoError as error:
         result = CommandResult(command=named, findings=error.findings)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return EXIT_INTERRUPTED
+        stopped = Finding("RUN_INTERRUPTED", "Interrupted before it ended.", fix="Run the same command again.")
+        result = CommandResult(command=named, findings=(stopped,), exit_code=EXIT_INTERRUPTED)
     except Exception as error:
         result = CommandResult(command=named, findings=(unexpected(error),))
     return print_result(result, as_json=wants_json)
@@ -86,3 +86,7 @@ def parse_only(words: Sequence[str]) -> argparse.Namespace:
         TaoError: with code USAGE_ARGUMENTS when it does not parse.
     """
     return build_parser(only=next((word for word in words if not word.startswith("-")), "")).parse_args(list(words))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

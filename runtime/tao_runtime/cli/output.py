@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -83,6 +84,8 @@ def read_user_file(path: Path, encoding: str = "utf-8") -> str:
 
 def print_result(result: CommandResult, *, as_json: bool) -> int:
     """Print a result and return its exit code; nothing secret passes."""
+    # A reader that has seen enough (`… | head`) ends us quietly, as every Unix filter is ended.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     findings = worst_first(result.findings)
     code = exit_code(findings) if result.exit_code is None else result.exit_code
     if as_json:
