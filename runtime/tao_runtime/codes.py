@@ -53,6 +53,7 @@ CODES: dict[str, Code] = {
     "USAGE_ARGUMENTS": Code("The command line can't be parsed."),
     "USAGE_FILE_UNREADABLE": Code("A file named on the command line is missing or can't be read."),
     "USAGE_OUTPUT_UNWRITABLE": Code("An output path can't be written."),
+    "RUN_INTERRUPTED": Code("The command was interrupted from the keyboard."),
     # Generated files
     "DRIFT_MISSING": Code("A generated file is missing."),
     "DRIFT_STALE": Code("A generated file differs from what the source gives."),

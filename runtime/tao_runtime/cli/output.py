@@ -57,8 +57,6 @@ def add_command(
     name: str,
     summary: str,
     run: Callable[[argparse.Namespace], CommandResult],
-    *,
-    description: str | None = None,
 ) -> Parser:
     """Add a subcommand that has `--json` and calls `run`."""
     parser: Parser = commands.add_parser(name, help=summary, description=f"{summary[:1].upper()}{summary[1:]}.")
