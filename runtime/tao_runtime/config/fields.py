@@ -42,7 +42,7 @@ class Metadata(TypedDict, total=False):
         parent_param: True when other parameters depend on this one.
         required: when the user must give the value: `always`, or a condition in words.
         backends: back ends that read the key; absent = all of the action's.
-        rare_bounds: bounds per element for list values, `[[low, high], …]`.
+        code: error code for a value outside bounds or choices, where one is more telling than SPEC_RANGE and SPEC_CHOICE.
     """
 
     unit: str
@@ -54,6 +54,7 @@ class Metadata(TypedDict, total=False):
     parent_param: bool
     required: str
     backends: list[str]
+    code: str
 
 
 def meta(**metadata: Unpack[Metadata]) -> dict[str, Any]:

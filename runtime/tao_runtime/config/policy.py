@@ -62,7 +62,7 @@ class LoraSection(Section):
         ["q_proj", "v_proj"],
         description="Layers that get an adapter: a list of names, or the one word all-linear. "
         "attn.qkv and attn.proj are in the vision tower and exclude modules_to_save visual.",
-        json_schema_extra=meta(depends_on="policy.lora.modules_to_save"),
+        json_schema_extra=meta(depends_on="policy.lora.modules_to_save", code="SPEC_LORA_TARGETS"),
     )
     modules_to_save: list[Literal["visual"]] = Field(
         [],
@@ -74,6 +74,7 @@ class LoraSection(Section):
         default=True,
         description="How adapters begin: true (no effect at first), false (random, for debugging), gaussian, eva, olora, "
         "pissa, or pissa_niter_N with N iterations.",
+        json_schema_extra=meta(code="SPEC_LORA_INIT"),
     )
     r_pattern: dict[str, PositiveInt] = Field(
         {}, description="Rank by regular expression of the module name; the first match wins."

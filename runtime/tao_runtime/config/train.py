@@ -52,11 +52,12 @@ class TrainPolicySection(Section):
         "sft",
         description="Kind of training. Always written out: without it cosmos-rl starts reinforcement learning and asks for "
         "rollout replicas.",
+        json_schema_extra=meta(code="SPEC_POLICY_TYPE"),
     )
     mini_batch: PositiveInt = Field(
         4,
         description="Records in one forward and backward pass; train_batch_per_replica must be a multiple.",
-        json_schema_extra=meta(unit="records", popular=True),
+        json_schema_extra=meta(unit="records", popular=True, code="SPEC_BATCH_NOT_POSITIVE"),
     )
     enable_dataset_cache: bool = Field(
         default=True, description="Keep processed samples on disk.", json_schema_extra=meta(backends=BACKENDS_COSMOS_RL)
@@ -108,7 +109,7 @@ class TrainSection(Section):
     train_batch_per_replica: PositiveInt = Field(
         32,
         description="Records per optimizer step on each data-parallel rank; a multiple of train_policy.mini_batch.",
-        json_schema_extra=meta(unit="records", popular=True),
+        json_schema_extra=meta(unit="records", popular=True, code="SPEC_BATCH_NOT_POSITIVE"),
     )
     output_dir: str | None = Field(
         None,
@@ -147,7 +148,9 @@ class TrainSection(Section):
     param_dtype: Dtype = Field("bfloat16", description="Precision of the forward and backward pass.")
     fsdp_reduce_dtype: Dtype = Field("float32", description="Precision in which gradients are summed over ranks.")
     fsdp_reshard_after_forward: Literal["default", "true", "false"] = Field(
-        "default", description="Free gathered weights after the forward pass; default keeps only the last layer."
+        "default",
+        description="Free gathered weights after the forward pass; default keeps only the last layer.",
+        json_schema_extra=meta(code="SPEC_RESHARD"),
     )
     sync_weight_interval: PositiveInt = Field(
         1,

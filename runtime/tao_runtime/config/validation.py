@@ -1,0 +1,159 @@
+"""Parse a nested dictionary as a spec and turn everything that is wrong into findings, all at once."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from tao_runtime.codes import CODES
+from tao_runtime.config.fields import Section
+from tao_runtime.config.keys import Key, choices_of, find_key, json_word, nearest_key, type_text
+from tao_runtime.errors import Finding, FixKind, Where
+
+SpecT = TypeVar("SpecT", bound=Section)
+
+_UNQUOTED_FLOAT = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+")
+_RANGE_ERRORS = {
+    "greater_than",
+    "greater_than_equal",
+    "less_than",
+    "less_than_equal",
+    "too_short",
+    "too_long",
+    "string_too_short",
+    "string_too_long",
+    "finite_number",
+}
+_MAX_SHOWN = 80
+
+
+def parse_spec(model: type[SpecT], value: Mapping[str, Any]) -> tuple[SpecT | None, list[Finding]]:
+    """Parse strictly.
+
+    Args:
+        model: class of the spec.
+        value: nested dictionary; never changed.
+
+    Returns:
+        The spec, or None with one finding for each key that is wrong.
+    """
+    try:
+        return model.model_validate(dict(value)), []
+    except ValidationError as error:
+        by_path: dict[str, list[ErrorDetails]] = {}
+        for detail in error.errors(include_url=False):
+            by_path.setdefault(_path_of(model, detail), []).append(detail)
+        return None, [_finding(model, value, path, details) for path, details in by_path.items()]
+
+
+def show(value: Any) -> str:
+    """Return a received value as JSON, shortened, with its kind: `"42" (text)`."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    if len(text) > _MAX_SHOWN:
+        text = f"{text[: _MAX_SHOWN - 1]}…"
+    kinds = {str: "text", bool: "true or false", int: "a whole number", float: "a number", list: "a list", dict: "a section"}
+    return "null" if value is None else f"{text} ({kinds.get(type(value), type(value).__name__)})"
+
+
+def unknown_key(model: type[Section], path: str, value: Any) -> Finding:
+    """Describe a key that the spec does not have, with the nearest that it has."""
+    if find_key(model, path) is not None:
+        what = f"{path} is written with dots; specs are nested, dots are for --set only"
+        return Finding(
+            "SPEC_UNKNOWN_KEY",
+            what,
+            Where(key=path),
+            f"--set {path}={json_word_or_text(value)}",
+            fix_kind=FixKind.EDIT,
+            rule="C14",
+        )
+    nearest = nearest_key(model, path)
+    what = f"{path} is not a key of this spec"
+    fix = f"Remove {path}; `tao-runtime spec explain KEY` says what a key means."
+    if nearest is not None:
+        what += f"; the nearest is {nearest}"
+        shown = find_key(model, nearest)
+        leaf = shown is not None and shown.section is None
+        fix = f"--set {nearest}={json_word_or_text(value)}" if leaf else f"Write the keys under {nearest}."
+    return Finding("SPEC_UNKNOWN_KEY", what, Where(key=path), fix, fix_kind=FixKind.EDIT, rule=CODES["SPEC_UNKNOWN_KEY"].rule)
+
+
+def json_word_or_text(value: Any) -> str:
+    """Return a value as it is typed after `KEY=` on a command line."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _path_of(model: type[Section], detail: ErrorDetails) -> str:
+    """Return the dotted path of the key, without the union branches and list positions that pydantic adds."""
+    names: list[str] = []
+    for part in detail["loc"]:
+        candidate = ".".join([*names, str(part)])
+        if find_key(model, candidate) is None and detail["type"] != "extra_forbidden":
+            break
+        names.append(str(part))
+    return ".".join(names)
+
+
+def _finding(model: type[Section], value: Mapping[str, Any], path: str, details: list[ErrorDetails]) -> Finding:
+    kinds = {detail["type"] for detail in details}
+    received = _value_at(value, path)
+    if "extra_forbidden" in kinds:
+        return unknown_key(model, path, received)
+    key = find_key(model, path)
+    if key is None:
+        return Finding("SPEC_TYPE", f"the spec is {show(dict(value))}, a mapping of sections is needed", fix_kind=FixKind.EDIT)
+    if key.section is not None:
+        return section_expected(path, key.section, received)
+    code = _code_for(kinds, key)
+    what = f"{path} is {show(received)}; it takes {type_text(key.field)}"
+    return Finding(code, what, Where(key=path), _fix(key, received), fix_kind=FixKind.EDIT, rule=CODES[code].rule)
+
+
+def section_expected(path: str, section: type[Section], received: Any) -> Finding:
+    """Describe a value given where a section stands."""
+    names = list(section.model_fields)
+    shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
+    what = f"{path} is {show(received)}; it is a section with the keys {shown}"
+    return Finding(
+        "SPEC_SECTION", what, Where(key=path), f"--set {path}.{names[0]}=VALUE sets a key inside it.", fix_kind=FixKind.EDIT
+    )
+
+
+def _code_for(kinds: set[str], key: Key) -> str:
+    if kinds & {"literal_error", "string_pattern_mismatch"}:
+        return str(key.metadata.get("code", "SPEC_CHOICE"))
+    if kinds & _RANGE_ERRORS:
+        return str(key.metadata.get("code", "SPEC_RANGE"))
+    return "SPEC_TYPE"
+
+
+def _fix(key: Key, received: Any) -> str:
+    if isinstance(received, str):
+        if _UNQUOTED_FLOAT.fullmatch(received):
+            return (
+                f"YAML reads {received} as text: write {key.path.rpartition('.')[2]}: {float(received)!r} with a decimal point."
+            )
+        choices = [json_word(choice) for choice in choices_of(key.field.annotation)]
+        close = difflib.get_close_matches(received, choices, n=1, cutoff=0.4)
+        if close:
+            return f"--set {key.path}={close[0]}"
+        if re.fullmatch(r"[-+]?[0-9.]+|true|false|null", received):
+            return f"Write the value without quotes, or use --set {key.path}={received}"
+    default = key.field.get_default(call_default_factory=True)
+    return f"--set {key.path}={json_word_or_text(default)} restores the default."
+
+
+def _value_at(value: Any, path: str) -> Any:
+    if isinstance(value, Mapping) and path in value:
+        return value[path]
+    for name in path.split("."):
+        if not isinstance(value, Mapping):
+            return value
+        value = value.get(name)
+    return value
