@@ -105,7 +105,7 @@ def choices_of(annotation: Any) -> list[Any]:
 def type_text(field: FieldInfo) -> str:
     """Say what a field takes: `a whole number from 1 to 20`, `linear, sqrt, cosine or none`, `a number above 0, or null`."""
     parts = [_part_text(part, field.metadata) for part in branches(field.annotation)]
-    return _either([part for part in parts if part])
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])}, or {parts[-1]}"
 
 
 def _part_text(annotation: Any, outer: Sequence[Any]) -> str:
@@ -118,9 +118,9 @@ def _part_text(annotation: Any, outer: Sequence[Any]) -> str:
     if origin is Literal:
         return _either([json_word(choice) for choice in get_args(annotation)])
     if origin is list:
-        return f"a list{_length_text(limits)} of {_part_text(get_args(annotation)[0], ())}"
+        return f"a list{_length_text(limits)}, each {_part_text(get_args(annotation)[0], ())}"
     if origin is dict:
-        return f"a table of {_part_text(get_args(annotation)[1], ())}"
+        return f"a table by name, each {_part_text(get_args(annotation)[1], ())}"
     return _scalar_text(annotation, limits)
 
 
@@ -129,13 +129,20 @@ def _scalar_text(annotation: Any, limits: Sequence[Any]) -> str:
         return "a section"
     pattern = next((str(item.pattern) for item in limits if getattr(item, "pattern", None)), None)
     if pattern is not None:
-        return pattern.strip("^$").strip("()").replace("|", ", ").replace("[1-9][0-9]*", "N")
+        return _either(pattern.strip("^$").strip("()").replace("[1-9][0-9]*", "N").split("|"))
     words: dict[Any, str] = {type(None): "null", bool: "true or false", int: "a whole number", float: "a number", str: "text"}
     return words[annotation] + (_bounds_text(limits) if annotation in (int, float) else "")
 
 
 def _either(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def bounds_of(field: FieldInfo) -> tuple[float | None, float | None]:
+    """Return the least and greatest value that the field's own bounds allow, None where there is none or it is excluded."""
+    low = next((item.ge for item in field.metadata if isinstance(item, Ge)), None)
+    high = next((item.le for item in field.metadata if isinstance(item, Le)), None)
+    return low, high  # type: ignore[return-value]
 
 
 def _bounds_text(limits: Sequence[Any]) -> str:

@@ -10,9 +10,7 @@ from tao_runtime.config.fields import PositiveInt, Section, meta
 
 DEFAULT_MODEL = "hf_model://nvidia/Cosmos-Reason2-8B"
 
-TargetModule = Literal[
-    "q_proj", "k_proj", "v_proj", "o_proj", "up_proj", "gate_proj", "down_proj", "attn.qkv", "attn.proj", "all-linear"
-]
+TargetModule = Literal["q_proj", "k_proj", "v_proj", "o_proj", "up_proj", "gate_proj", "down_proj", "attn.qkv", "attn.proj"]
 # Number of iterations follows pissa_niter_, as peft reads it.
 LoraInit = bool | Annotated[str, Field(pattern=r"^(gaussian|eva|olora|pissa|pissa_niter_[1-9][0-9]*)$")]
 

@@ -14,6 +14,21 @@ SpecT = TypeVar("SpecT", bound=Section)
 
 
 @dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known beside the spec; the attributes are those of `RuleContext`. None = not known."""
+
+    backend: str | None = None
+    num_train_records: int | None = None
+    num_val_records: int | None = None
+    num_gpus: int | None = None
+    has_video: bool | None = None
+    stages_models: bool = True
+
+
+NO_FACTS = Facts()
+
+
+@dataclass(frozen=True, slots=True)
 class RuleContext(Generic[SpecT]):
     """What rules are judged from: the spec and the facts that are known about data and machine; None = not known.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tao_runtime.config.rule import Fault, Rule, RuleContext
+from tao_runtime.config.rule import NO_FACTS, Facts, Fault, Rule, RuleContext
 from tao_runtime.config.rules_other import EVALUATE_RULES, EXPORT_RULES, INFERENCE_RULES, QUANTIZE_RULES
 from tao_runtime.config.rules_train import TRAIN_RULES
 from tao_runtime.errors import Finding
 
-__all__ = ["RULES", "Fault", "Rule", "RuleContext", "check_rules"]
+__all__ = ["NO_FACTS", "RULES", "Facts", "Fault", "Rule", "RuleContext", "check_rules"]
 
 RULES: dict[str, tuple[Rule, ...]] = {
     "train": TRAIN_RULES,

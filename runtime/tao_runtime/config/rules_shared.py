@@ -39,8 +39,7 @@ def sampling_rule(fps: str, nframes: str) -> Rule:
     def find(context: RuleContext[Any]) -> Iterator[Fault]:
         rate, number = read_path(context.spec, fps), read_path(context.spec, nframes)
         if rate is not None and number is not None:
-            fix = f"--set {nframes}=null keeps {fps}; --set {fps}=null keeps {nframes}."
-            yield Fault(f"{fps} is {rate} and {nframes} is {number}; exactly one may be set", nframes, fix)
+            yield Fault(f"{fps} is {rate} and {nframes} is {number}; exactly one may be set", nframes, f"--set {fps}=null")
         elif rate is None and number is None:
             yield Fault(f"neither {fps} nor {nframes} is set; exactly one must be", fps, f"--set {fps}=1.0")
 

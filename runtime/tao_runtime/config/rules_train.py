@@ -102,18 +102,22 @@ def _lora_targets(context: RuleContext[TrainSpec]) -> Iterator[Fault]:
     lora, key = context.spec.policy.lora, "policy.lora.target_modules"
     if lora is None or isinstance(lora.target_modules, str):
         return
-    if "all-linear" in lora.target_modules:
-        yield Fault(
-            f"{key} is {lora.target_modules}; inside a list all-linear is the name of a layer that no model has",
-            key,
-            f"--set {key}=all-linear",
-        )
     in_vision = [name for name in lora.target_modules if name.startswith("attn.")]
     if in_vision and "visual" in lora.modules_to_save:
         yield Fault(
             f"{key} has {', '.join(in_vision)} while policy.lora.modules_to_save tunes visual in full",
             key,
             "--set policy.lora.modules_to_save=[]",
+        )
+
+
+def _lora_init(context: RuleContext[TrainSpec]) -> Iterator[Fault]:
+    lora, key = context.spec.policy.lora, "policy.lora.init_lora_weights"
+    if lora is not None and str(lora.init_lora_weights).startswith("pissa_niter_"):
+        yield Fault(
+            f"{key} is {lora.init_lora_weights}; cosmos-rl 0.4.7 accepts only the literal words of its list",
+            key,
+            f"--set {key}=pissa",
         )
 
 
@@ -155,7 +159,7 @@ def _validation_data(context: RuleContext[TrainSpec]) -> Iterator[Fault]:
         yield Fault(
             f"validation.enable is true and neither {_VAL_SET} nor train.train_policy.dataset.test_size is set",
             _VAL_SET,
-            "--set train.train_policy.dataset.test_size=0.1 splits a tenth off; --set validation.enable=false does without.",
+            "--set train.train_policy.dataset.test_size=0.1",
         )
     elif spec.custom.val_dataset is not None and spec.custom.val_dataset.media_path is None:
         yield missing("custom.val_dataset.media_path", "the folder of the validation media", "data/val")
@@ -305,7 +309,7 @@ TRAIN_RULES: tuple[Rule, ...] = (
         "SPEC_LORA_TARGETS",
         ("policy.lora.target_modules", "policy.lora.modules_to_save"),
         _lora_targets,
-        "cosmos-rl 0.4.7, policy/lora: only the string all-linear is a wildcard",
+        "NVIDIA TAO: attn.qkv and attn.proj lie inside visual",
     ),
     Rule(
         "SPEC_LR_PARTS",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+import shlex
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -13,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from tao_runtime.codes import CODES
 from tao_runtime.config.fields import Section
-from tao_runtime.config.keys import Key, choices_of, find_key, json_word, nearest_key, type_text
+from tao_runtime.config.keys import Key, bounds_of, choices_of, find_key, json_word, nearest_key, type_text
 from tao_runtime.errors import Finding, FixKind, Where
 
 SpecT = TypeVar("SpecT", bound=Section)
@@ -30,6 +31,7 @@ _RANGE_ERRORS = {
     "string_too_long",
     "finite_number",
 }
+_UNKNOWN_KEY_ERRORS = {"extra_forbidden", "invalid_key"}
 _MAX_SHOWN = 80
 
 
@@ -69,7 +71,7 @@ def unknown_key(model: type[Section], path: str, value: Any) -> Finding:
             "SPEC_UNKNOWN_KEY",
             what,
             Where(key=path),
-            f"--set {path}={json_word_or_text(value)}",
+            override(path, value),
             fix_kind=FixKind.EDIT,
             rule="C14",
         )
@@ -80,13 +82,14 @@ def unknown_key(model: type[Section], path: str, value: Any) -> Finding:
         what += f"; the nearest is {nearest}"
         shown = find_key(model, nearest)
         leaf = shown is not None and shown.section is None
-        fix = f"--set {nearest}={json_word_or_text(value)}" if leaf else f"Write the keys under {nearest}."
+        fix = override(nearest, value) if leaf else f"Write the keys under {nearest}."
     return Finding("SPEC_UNKNOWN_KEY", what, Where(key=path), fix, fix_kind=FixKind.EDIT, rule=CODES["SPEC_UNKNOWN_KEY"].rule)
 
 
-def json_word_or_text(value: Any) -> str:
-    """Return a value as it is typed after `KEY=` on a command line."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def override(path: str, value: Any) -> str:
+    """Return the flag that sets a key, quoted for a shell."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return f"--set {shlex.quote(f'{path}={text}')}"
 
 
 def _path_of(model: type[Section], detail: ErrorDetails) -> str:
@@ -94,7 +97,7 @@ def _path_of(model: type[Section], detail: ErrorDetails) -> str:
     names: list[str] = []
     for part in detail["loc"]:
         candidate = ".".join([*names, str(part)])
-        if find_key(model, candidate) is None and detail["type"] != "extra_forbidden":
+        if find_key(model, candidate) is None and detail["type"] not in _UNKNOWN_KEY_ERRORS:
             break
         names.append(str(part))
     return ".".join(names)
@@ -103,7 +106,7 @@ def _path_of(model: type[Section], detail: ErrorDetails) -> str:
 def _finding(model: type[Section], value: Mapping[str, Any], path: str, details: list[ErrorDetails]) -> Finding:
     kinds = {detail["type"] for detail in details}
     received = _value_at(value, path)
-    if "extra_forbidden" in kinds:
+    if kinds & _UNKNOWN_KEY_ERRORS:
         return unknown_key(model, path, received)
     key = find_key(model, path)
     if key is None:
@@ -136,17 +139,22 @@ def _code_for(kinds: set[str], key: Key) -> str:
 def _fix(key: Key, received: Any) -> str:
     if isinstance(received, str):
         if _UNQUOTED_FLOAT.fullmatch(received):
-            return (
-                f"YAML reads {received} as text: write {key.path.rpartition('.')[2]}: {float(received)!r} with a decimal point."
-            )
+            mantissa, _, exponent = received.lower().partition("e")
+            return f"YAML reads {received} as text: write {key.path.rpartition('.')[2]}: {mantissa}.0e{exponent}"
         choices = [json_word(choice) for choice in choices_of(key.field.annotation)]
         close = difflib.get_close_matches(received, choices, n=1, cutoff=0.4)
         if close:
-            return f"--set {key.path}={close[0]}"
+            return override(key.path, close[0])
         if re.fullmatch(r"[-+]?[0-9.]+|true|false|null", received):
-            return f"Write the value without quotes, or use --set {key.path}={received}"
-    default = key.field.get_default(call_default_factory=True)
-    return f"--set {key.path}={json_word_or_text(default)} restores the default."
+            return override(key.path, received)
+    if isinstance(received, bool) and json_word(received) in choices_of(key.field.annotation):
+        return override(key.path, json_word(received))
+    low, high = bounds_of(key.field)
+    if isinstance(received, int | float) and not isinstance(received, bool):
+        nearest = low if low is not None and received < low else high if high is not None and received > high else None
+        if nearest is not None:
+            return override(key.path, nearest)
+    return override(key.path, key.field.get_default(call_default_factory=True))
 
 
 def _value_at(value: Any, path: str) -> Any:

@@ -1,0 +1,142 @@
+"""Build a spec from template and overrides, or read one from a file, and report every fault at once."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, overload
+
+from tao_runtime.config.actions import COSMOS_REASON, Action, action_of
+from tao_runtime.config.defaults import default_value, dump_spec
+from tao_runtime.config.evaluate import EvaluateSpec
+from tao_runtime.config.export import ExportSpec
+from tao_runtime.config.fields import Section
+from tao_runtime.config.inference import InferenceSpec
+from tao_runtime.config.quantize import QuantizeSpec
+from tao_runtime.config.rules import NO_FACTS, Facts, RuleContext, check_rules
+from tao_runtime.config.train import TrainSpec
+from tao_runtime.config.validation import parse_spec
+from tao_runtime.errors import Finding, in_file, raise_errors
+from tao_runtime.spec.files import read_spec_file
+from tao_runtime.spec.overrides import apply_override, apply_overrides
+
+__all__ = ["BuiltSpec", "apply_override", "apply_overrides", "build_spec", "load_spec", "read_spec"]
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltSpec:
+    """A spec and everything that was found about it.
+
+    Attributes:
+        action: what it is a spec of.
+        given: nested dictionary as written: base or template, with the overrides.
+        model: the parsed spec, None when its form is wrong.
+        form_findings: faults of keys, types, bounds and choices.
+        rule_findings: what the rules say; empty when the form is wrong.
+    """
+
+    action: Action
+    given: dict[str, Any]
+    model: Section | None
+    form_findings: list[Finding] = field(default_factory=list)
+    rule_findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """All findings."""
+        return [*self.form_findings, *self.rule_findings]
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """The complete nested spec when its form is right, else what was given."""
+        return self.given if self.model is None else dump_spec(self.model)
+
+
+def build_spec(
+    skill: str,
+    action: str,
+    overrides: Sequence[str] = (),
+    base: dict[str, Any] | None = None,
+    *,
+    facts: Facts = NO_FACTS,
+) -> BuiltSpec:
+    """Walk overrides into a template and judge the result.
+
+    Args:
+        skill: name of the skill directory.
+        action: name of the action.
+        overrides: texts such as `train.epoch=3`, applied in order.
+        base: nested dictionary to start from instead of the template; not changed.
+        facts: what is known beside the spec.
+
+    Raises:
+        TaoError: USAGE_ACTION_UNKNOWN only; faults of the spec are in the result.
+    """
+    registered = action_of(skill, action)
+    given = default_value(registered.model) if base is None else copy.deepcopy(base)
+    form = apply_overrides(registered.model, given, overrides)
+    model, faults = parse_spec(registered.model, given)
+    if model is not None and facts.backend is not None and "backend" in registered.model.model_fields:
+        given["backend"] = facts.backend
+        model, faults = parse_spec(registered.model, given)
+    form.extend(faults)
+    rules = [] if model is None else check_rules(action, _context(model, given, facts))
+    return BuiltSpec(registered, given, model, form, rules)
+
+
+def read_spec(
+    path: Path | str, action: str, overrides: Sequence[str] = (), *, skill: str = COSMOS_REASON, facts: Facts = NO_FACTS
+) -> BuiltSpec:
+    """Read a spec file and judge it with the overrides applied; findings name the file.
+
+    Raises:
+        TaoError: when the file can't be read as a mapping.
+    """
+    built = build_spec(skill, action, overrides, read_spec_file(Path(path)), facts=facts)
+    return BuiltSpec(
+        built.action, built.given, built.model, in_file(built.form_findings, str(path)), in_file(built.rule_findings, str(path))
+    )
+
+
+@overload
+def load_spec(path: Path | str, action: Literal["train"], overrides: Sequence[str] = ...) -> TrainSpec: ...
+@overload
+def load_spec(path: Path | str, action: Literal["evaluate"], overrides: Sequence[str] = ...) -> EvaluateSpec: ...
+@overload
+def load_spec(path: Path | str, action: Literal["inference"], overrides: Sequence[str] = ...) -> InferenceSpec: ...
+@overload
+def load_spec(path: Path | str, action: Literal["quantize"], overrides: Sequence[str] = ...) -> QuantizeSpec: ...
+@overload
+def load_spec(path: Path | str, action: Literal["export"], overrides: Sequence[str] = ...) -> ExportSpec: ...
+def load_spec(path: Path | str, action: str, overrides: Sequence[str] = ()) -> Any:
+    """Read a spec file that is about to be run.
+
+    Args:
+        path: YAML or JSON file.
+        action: name of the action.
+        overrides: texts such as `train.epoch=3`, applied on top.
+
+    Returns:
+        The parsed spec; every rule that the spec alone decides has passed.
+
+    Raises:
+        TaoError: with all faults at once.
+    """
+    built = read_spec(path, action, overrides)
+    raise_errors(built.findings)
+    return built.model
+
+
+def _context(model: Section, given: dict[str, Any], facts: Facts) -> RuleContext[Any]:
+    return RuleContext(
+        spec=model,
+        backend=facts.backend,
+        num_train_records=facts.num_train_records,
+        num_val_records=facts.num_val_records,
+        num_gpus=facts.num_gpus,
+        has_video=facts.has_video,
+        given=given,
+        stages_models=facts.stages_models,
+    )
