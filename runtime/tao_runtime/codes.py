@@ -102,6 +102,27 @@ CODES: dict[str, Code] = {
     "DRIFT_MISSING": Code("A generated file is missing."),
     "DRIFT_STALE": Code("A generated file differs from what the source gives."),
     "DRIFT_EXTRA": Code("A file stands where only generated files belong."),
+    # Media files
+    "DATA_MEDIA_MISSING": Code("A media file named by a record does not exist or can't be read.", "D3"),
+    "DATA_MEDIA_OUTSIDE_ROOT": Code("A media path ends outside the media folder.", "D3"),
+    "DATA_MEDIA_EMPTY": Code("A media file has no bytes.", "D3"),
+    "DATA_MEDIA_LFS_POINTER": Code("A media file is a Git LFS pointer instead of the media.", "D3"),
+    "DATA_MEDIA_PATH_INVALID": Code("A media path is not a text that can name a file.", "D3"),
+    "DATA_VIDEO_UNREADABLE": Code("A video file can't be decoded.", "D4"),
+    "DATA_VIDEO_NO_STREAM": Code("A file named as video holds no video stream.", "D4"),
+    "DATA_VIDEO_NO_RATE": Code("A video has no frame rate.", "D4"),
+    "DATA_VIDEO_ONE_FRAME": Code("A video has fewer than two frames.", "D4"),
+    "DATA_VIDEO_FRAMES_LOST": Code("A frame that the file claims does not decode.", "D4"),
+    "DATA_FRAME_OUT_OF_RANGE": Code("A frame number beyond the end of the video was asked for."),
+    "DATA_TOO_FEW_FRAMES": Code("The sampling keys ask for more frames than the video has, or for fewer than two.", "D5"),
+    "DATA_TIME_RANGE": Code("No two frames lie between video_start and video_end.", "D5"),
+    "DATA_ASPECT_RATIO": Code("A frame is more than 200 times as long as it is wide.", "D8"),
+    "DATA_PIXEL_BOUNDS": Code("max_pixels is less than min_pixels.", "D8"),
+    "DATA_RESIZED_PAIR": Code("Only one of resized_height and resized_width is set.", "D8"),
+    "DATA_VIDEO_VARIABLE_RATE": Code("The frames of a video are unevenly spaced.", "D15"),
+    "DATA_VIDEO_ROTATED": Code("A video is turned by metadata, which some readers ignore.", "D15"),
+    "DATA_VIDEO_HEADER_COUNT": Code("A video's header claims more frames than decode.", "D15"),
+    "DATA_VIDEO_AUDIO_FIRST": Code("Audio is stream 0 of a video file, which some readers take for the video.", "D15"),
 }
 
 

@@ -1,0 +1,1 @@
+"""Read annotation files and videos: which records, which frames, what size, how many tokens."""
