@@ -27,6 +27,7 @@ class Environment:
         hf_hub_offline: True when the Hub must not be contacted.
         hf_home: folder of the Hub's cache and login file.
         results_root, job_id: where TAO expects status.json, when a platform set them.
+        status_file: file for the status of a fault that comes before the results folder is known.
         world_size, rank, local_rank: set by torchrun; 1, 0, 0 without it.
     """
 
@@ -36,6 +37,7 @@ class Environment:
     hf_home: Path = Path("~/.cache/huggingface")
     results_root: str | None = None
     job_id: str | None = None
+    status_file: str | None = None
     world_size: int = 1
     rank: int = 0
     local_rank: int = 0
@@ -58,6 +60,7 @@ def read_environment(variables: Mapping[str, str] | None = None) -> Environment:
         hf_home=Path(_text(env, "HF_HOME") or "~/.cache/huggingface").expanduser(),
         results_root=_text(env, "TAO_RESULTS_ROOT") or _text(env, "TAO_API_RESULTS_DIR"),
         job_id=_text(env, "TAO_JOB_ID") or _text(env, "TAO_API_JOB_ID"),
+        status_file=_text(env, "TAO_STATUS_FILE"),
         world_size=_integer(env, "WORLD_SIZE", 1),
         rank=_integer(env, "RANK", 0),
         local_rank=_integer(env, "LOCAL_RANK", 0),

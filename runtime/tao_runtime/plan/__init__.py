@@ -1,0 +1,1 @@
+"""Say before launch what a run will need."""

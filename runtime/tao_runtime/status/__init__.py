@@ -1,0 +1,1 @@
+"""Write and read what a run says about itself while it runs."""

@@ -1,0 +1,1 @@
+"""Fine-tune a vision-language model: the loop and its parts."""
