@@ -58,3 +58,8 @@ def total_steps(spec: TrainSpec, num_records: int) -> int:
     """Return optimizer steps of the whole run, at most train.max_num_steps."""
     steps = steps_per_epoch(spec, num_records) * spec.train.epoch
     return steps if spec.train.max_num_steps is None else min(steps, spec.train.max_num_steps)
+
+
+def warmup_steps(spec: TrainSpec, num_records: int) -> int:
+    """Return optimizer steps over which the learning rate rises, at most the whole run."""
+    return min(round(spec.train.optm_warmup_epochs * steps_per_epoch(spec, num_records)), total_steps(spec, num_records))
