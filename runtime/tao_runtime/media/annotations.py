@@ -1,0 +1,391 @@
+"""Read annotation files: LLaVA as a JSON array, JSON lines or Parquet; the `messages` form; tao-vl-reason-v1.0.
+
+`scan_records` walks over plain dicts in constant memory and is what checks use; `read_annotations` gives typed records.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from tao_runtime.errors import Finding, FixKind, Severity, TaoError, Where
+from tao_runtime.media.jsonscan import ArrayScanner, RecordDecoder, SyntaxFaults, scan_lines
+
+CHUNK_BYTES = 4 << 20
+PARQUET_MAGIC = b"PAR1"
+_SUFFIX_OF = {"array": ".json", "object": ".json", "lines": ".jsonl", "parquet": ".parquet"}
+_NAME_OF = {"array": "a JSON array", "object": "a JSON object", "lines": "JSON lines", "parquet": "Parquet"}
+_RECORD_KEYS = frozenset({"conversations", "messages", "video", "videos", "image", "images"})
+
+Form = Literal["array", "object", "lines", "parquet", "empty", "unknown"]
+MediaKind = Literal["video", "image"]
+Role = Literal["user", "assistant", "system"]
+
+ROLE_OF: dict[str, Role] = {
+    "human": "user",
+    "user": "user",
+    "gpt": "assistant",
+    "assistant": "assistant",
+    "model": "assistant",
+    "system": "system",
+}
+_MEDIA_TAG = re.compile(r"<(?:video|image)>[ \t]*\n?")
+
+
+@dataclass(frozen=True, slots=True)
+class MediaRef:
+    """Name one media file of a record, as the record writes it: relative to the media folder."""
+
+    kind: MediaKind
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Hold one turn of a conversation; media tags are still in the text."""
+
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True)
+class Record:
+    """Hold one annotated example.
+
+    Attributes:
+        index: 0-based position in the file, counting records that do not parse.
+        id: the record's own id as text; its index when it has none.
+        media: files in the order of their tags.
+        turns: turns with a known role and a text.
+        video_fps: what the file says: a number, a list with one per video, or something wrong.
+        raw: the record as read.
+    """
+
+    index: int
+    id: str
+    media: tuple[MediaRef, ...]
+    turns: tuple[Turn, ...]
+    video_fps: Any
+    raw: dict[str, Any]
+
+    @cached_property
+    def question(self) -> str:
+        """Text of the first user turn, without media tags.
+
+        Raises:
+            TaoError: DATA_TURNS_MISSING when there is none.
+        """
+        return self._first("user")
+
+    @cached_property
+    def answer(self) -> str:
+        """Text of the first assistant turn.
+
+        Raises:
+            TaoError: DATA_TURNS_MISSING when there is none.
+        """
+        return self._first("assistant")
+
+    def _first(self, role: Role) -> str:
+        for turn in self.turns:
+            if turn.role == role:
+                return _MEDIA_TAG.sub("", turn.text).strip()
+        where = Where(record_index=self.index, record_id=self.id)
+        fix = "Give the record a human turn and a gpt turn with text."
+        raise TaoError(Finding("DATA_TURNS_MISSING", f"record {self.index} has no {role} turn", where, fix, rule="D2"))
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """Hold a whole annotation file: the records that parse, and what is wrong with the others."""
+
+    records: list[Record]
+    findings: list[Finding]
+    path: Path
+
+
+def read_annotations(path: str | Path) -> Annotations:
+    """Read a whole annotation file.
+
+    Returns:
+        Every record that parses; findings name what does not (rule D1). Fields are not checked here: that is `dataset/lint`.
+
+    Raises:
+        TaoError: DATA_ANNOTATIONS_UNREADABLE when the file can't be opened.
+    """
+    findings: list[Finding] = []
+    records = [record_of(index, raw) for index, raw in scan_records(path, findings)]
+    return Annotations(records, findings, Path(path))
+
+
+def record_of(index: int, raw: dict[str, Any]) -> Record:
+    """Give a plain record its type; parts of a wrong type are left out."""
+    media, turns = media_of(raw), turns_of(raw)
+    own_id = raw.get("id")
+    return Record(
+        index=index,
+        id=str(index) if own_id is None else str(own_id),
+        media=tuple(MediaRef(kind, path) for kind, path in media if isinstance(path, str)),
+        turns=tuple(Turn(ROLE_OF[role], text) for role, text in turns if role in ROLE_OF and isinstance(text, str)),
+        video_fps=raw.get("video_fps"),
+        raw=raw,
+    )
+
+
+def media_of(raw: dict[str, Any]) -> list[tuple[MediaKind, Any]]:
+    """Return `(kind, path)` of a record's media; a path that is not a text is returned as it is."""
+    found: list[tuple[MediaKind, Any]] = []
+    for key, kind in (("video", "video"), ("videos", "video"), ("image", "image"), ("images", "image")):
+        value = raw.get(key)
+        if isinstance(value, list):
+            found.extend((kind, path) for path in value)  # type: ignore[misc]
+        elif value is not None:
+            found.append((kind, value))  # type: ignore[arg-type]
+    if "messages" in raw and "conversations" not in raw:
+        known = set(map(repr, found))
+        found.extend(part for part in _media_in_messages(raw["messages"]) if repr(part) not in known)
+    return found
+
+
+def turns_of(raw: dict[str, Any]) -> list[tuple[Any, Any]]:
+    """Return `(role as written, text)` of a record's turns, from `conversations` or `messages`.
+
+    A turn of a wrong type gives `(None, turn)`; parts of a `messages` turn are joined, media as tags.
+    """
+    conversations = raw.get("conversations")
+    if conversations is None and "messages" in raw:
+        messages = raw["messages"]
+        turns = messages if isinstance(messages, list) else []
+        return [(t.get("role"), _joined(t.get("content"))) if isinstance(t, dict) else (None, t) for t in turns]
+    turns = conversations if isinstance(conversations, list) else []
+    return [(t.get("from"), t.get("value")) if isinstance(t, dict) else (None, t) for t in turns]
+
+
+def scan_records(path: str | Path, findings: list[Finding]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Walk over a file's records as plain dicts.
+
+    Args:
+        path: the annotation file.
+        findings: what is wrong with the file (rule D1) is added here by the time the walk ends.
+
+    Yields:
+        `(index, record)` of every record that parses.
+
+    Raises:
+        TaoError: DATA_ANNOTATIONS_UNREADABLE when the file can't be opened.
+    """
+    file = str(path)
+    faults = SyntaxFaults(file)
+    try:
+        encoding, form = _look(Path(path))
+        findings.extend(_remarks(file, encoding, form))
+        if form in {"empty", "unknown"}:
+            return
+        num_records = 0
+        for index, value in _values(Path(path), encoding, form, faults):
+            num_records += 1
+            if isinstance(value, dict):
+                yield index, value
+            else:
+                findings.append(_not_object(file, index, value))
+    except OSError as error:
+        raise _unreadable(file, error.strerror or str(error)) from None
+    findings.extend(faults.summary())
+    if num_records == 0 and not faults.num_errors:
+        findings.append(_d1("DATA_ANNOTATIONS_EMPTY", f"{file} holds no records", file, "Write at least one record."))
+
+
+def _values(path: Path, encoding: str, form: Form, faults: SyntaxFaults) -> Iterator[tuple[int, Any]]:
+    if form == "parquet":
+        return _parquet_values(path, faults)
+    if form == "array":
+        return ArrayScanner(_chunks(path, encoding), faults).records()
+    if form == "lines":
+        return scan_lines(_lines(path, encoding), faults)
+    return _object_values(path, encoding, faults)
+
+
+def _look(path: Path) -> tuple[str, Form]:
+    """Return the text encoding and the form of a file, from its first part."""
+    with path.open("rb") as stream:
+        head = stream.read(CHUNK_BYTES)
+    if head.startswith(PARQUET_MAGIC):
+        return "", "parquet"
+    encoding = _encoding_of(head)
+    text = codecs.getincrementaldecoder(encoding)("surrogateescape").decode(head).lstrip(" \t\r\n\ufeff")
+    if not text:
+        return encoding, "empty"
+    if text[0] == "[":
+        return encoding, "array"
+    return encoding, _lines_or_object(text) if text[0] == "{" else "unknown"
+
+
+def _encoding_of(head: bytes) -> str:
+    if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "utf-32"
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    # Without a mark, UTF-16 shows as a zero beside the first bracket.
+    if head[1:2] == b"\0":
+        return "utf-16-le"
+    return "utf-16-be" if head[:1] == b"\0" and head[1:2] else "utf-8-sig"
+
+
+def _lines_or_object(text: str) -> Form:
+    first, _, rest = text.partition("\n")
+    following = rest.lstrip(" \t\r\n")
+    try:
+        value, end = RecordDecoder().decode(text, 0)
+    except ValueError:
+        return "lines" if following.startswith("{") else "object"
+    is_record = isinstance(value, dict) and not _RECORD_KEYS.isdisjoint(value)
+    return "lines" if text[end:].strip() or (is_record and end <= len(first)) else "object"
+
+
+def _chunks(path: Path, encoding: str) -> Iterator[str]:
+    """Yield a file's text; bytes that do not decode come as lone surrogates, so that the record they hurt can be named."""
+    decoder = codecs.getincrementaldecoder(encoding)("surrogateescape")
+    with path.open("rb") as stream:
+        while data := stream.read(CHUNK_BYTES):
+            yield decoder.decode(data)
+        yield decoder.decode(b"", final=True)
+
+
+def _lines(path: Path, encoding: str) -> Iterator[str]:
+    with path.open(encoding=encoding, errors="surrogateescape", newline="\n") as stream:
+        yield from stream
+
+
+def _object_values(path: Path, encoding: str, faults: SyntaxFaults) -> Iterator[tuple[int, Any]]:
+    """Yield the records of a file that is one object: tao-vl-reason, or a list under another key."""
+    text = "".join(_chunks(path, encoding))
+    decoder = RecordDecoder()
+    try:
+        document, end = decoder.decode(text, len(text) - len(text.lstrip()))
+    except ValueError as error:
+        at = error.pos if isinstance(error, json.JSONDecodeError) else 0
+        line = text.count("\n", 0, at) + 1
+        faults.error(f"the file does not parse: {error} (line {line})", line, f"Mend the JSON on line {line}.")
+        return
+    if decoder.constant is not None or text[end:].strip():
+        line = text.count("\n", 0, end) + 1
+        reason = f"holds {decoder.constant}, which is not JSON" if decoder.constant else f"goes on after its end (line {line})"
+        faults.error(f"the file {reason}", line, "Write strict JSON.")
+    if isinstance(document.get("items"), list) and str(document.get("format", "")).startswith("tao-vl-reason"):
+        root = document.get("media_root")
+        yield from enumerate(_from_reason_item(item, root if isinstance(root, str) else "") for item in document["items"])
+        return
+    lists = {key: value for key, value in document.items() if isinstance(value, list)}
+    key = next((key for key in ("data", "annotations", "records") if key in lists), next(iter(lists), None))
+    if key is not None and not lists[key]:
+        return
+    held = f"its {key!r} holds {len(lists[key])} records" if key is not None else "it holds no list of records"
+    fix = f"Write the list under {key!r} as the whole file." if key is not None else "Write a JSON array of records."
+    faults.error(f"the file is one object, not an array; {held}", 1, fix, kind=FixKind.EDIT if key else FixKind.MANUAL)
+    yield from enumerate(lists.get(key, []) if key is not None else [])
+
+
+def _from_reason_item(item: Any, media_root: str) -> Any:
+    """Turn an item of tao-vl-reason-v1.0 into the LLaVA form; what is not an object stays as it is."""
+    if not isinstance(item, dict):
+        return item
+    record = {key: value for key, value in item.items() if key not in {"question", "answer"}}
+    tag = ""
+    for key, kind in (("video_id", "video"), ("image_id", "image")):
+        if isinstance(item.get(key), str):
+            record[kind] = f"{media_root}/{item[key]}" if media_root else item[key]
+            tag += f"<{kind}>\n"
+    record.setdefault("id", item.get("video_id", item.get("image_id")))
+    question = item.get("question")
+    record["conversations"] = [
+        {"from": "human", "value": tag + question if isinstance(question, str) else question},
+        {"from": "gpt", "value": item.get("answer")},
+    ]
+    return record
+
+
+def _parquet_values(path: Path, faults: SyntaxFaults) -> Iterator[tuple[int, Any]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    index = 0
+    try:
+        for batch in pq.ParquetFile(path).iter_batches(batch_size=4096):
+            for record in batch.to_pylist():
+                yield index, {key: value for key, value in record.items() if value is not None}
+                index += 1
+    except (pa.ArrowException, ValueError) as error:
+        faults.error(f"the Parquet file does not read: {str(error).splitlines()[0]}", 1, "Write the file again.")
+
+
+def _joined(content: Any) -> Any:
+    if not isinstance(content, list):
+        return content
+    parts = []
+    for part in content:
+        kind = _media_kind(part)
+        if kind is not None:
+            parts.append(f"<{kind}>\n")
+        elif isinstance(part, dict) and isinstance(part.get("text"), str):
+            parts.append(part["text"])
+    return "".join(parts)
+
+
+def _media_in_messages(messages: Any) -> Iterator[tuple[MediaKind, Any]]:
+    for message in messages if isinstance(messages, list) else []:
+        content = message.get("content") if isinstance(message, dict) else None
+        for part in content if isinstance(content, list) else []:
+            kind = _media_kind(part)
+            if kind is not None:
+                source = part.get(kind, part.get(f"{kind}_url"))
+                yield kind, source.get("url") if isinstance(source, dict) else source
+
+
+def _media_kind(part: Any) -> MediaKind | None:
+    if not isinstance(part, dict):
+        return None
+    if "video" in part or "video_url" in part:
+        return "video"
+    return "image" if "image" in part or "image_url" in part else None
+
+
+def _remarks(file: str, encoding: str, form: Form) -> Iterator[Finding]:
+    if form == "empty":
+        yield _d1("DATA_ANNOTATIONS_EMPTY", f"{file} is empty", file, "Write the annotations again; the file has no text.")
+        return
+    if form == "unknown":
+        what = f"{file} is neither a JSON array, JSON lines nor Parquet"
+        yield _d1("DATA_ANNOTATIONS_SYNTAX", what, file, "Write a JSON array of records.")
+        return
+    if encoding.startswith(("utf-16", "utf-32")):
+        what = f"{file} is {encoding.upper()}; it is read, but other readers expect UTF-8"
+        yield _warning("DATA_ANNOTATIONS_ENCODING", what, file, f"iconv -f {encoding.upper()} -t UTF-8 '{file}'")
+    suffix, right = Path(file).suffix.lower(), _SUFFIX_OF[form]
+    if suffix != right and suffix in _SUFFIX_OF.values():
+        what = f"{file} is named {suffix} but holds {_NAME_OF[form]}; it is read, but other readers go by the name"
+        yield _warning("DATA_ANNOTATIONS_EXTENSION", what, file, f"Rename the file to {Path(file).with_suffix(right).name}.")
+
+
+def _d1(code: str, what: str, file: str, fix: str) -> Finding:
+    return Finding(code, what, Where(file=file), fix, rule="D1")
+
+
+def _warning(code: str, what: str, file: str, fix: str) -> Finding:
+    return Finding(code, what, Where(file=file), fix, Severity.WARNING, FixKind.EDIT, rule="D1")
+
+
+def _not_object(file: str, index: int, value: Any) -> Finding:
+    what = f"record {index} is {type(value).__name__}, not an object"
+    where = Where(file=file, record_index=index)
+    return Finding("DATA_RECORD_NOT_OBJECT", what, where, "Replace it with a record, or remove it.", rule="D1")
+
+
+def _unreadable(file: str, reason: str) -> TaoError:
+    fix = "Check the path; the file must exist and be readable."
+    return TaoError(_d1("DATA_ANNOTATIONS_UNREADABLE", f"{file} can't be read: {reason}", file, fix))
