@@ -86,9 +86,8 @@ def write_checkpoint(folder: Path, content: CheckpointContent) -> None:
     payload.mkdir(parents=True)
     try:
         for name, tensors in content.tensors.items():
-            save_file(
-                {key: value.detach().cpu().contiguous() for key, value in tensors.items()}, payload / f"{name}.safetensors"
-            )
+            on_host = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
+            save_file(on_host, payload / f"{name}.safetensors")
         write_json(payload / "state.json", dict(content.state))
         files = sorted(path for path in payload.iterdir() if path.is_file())
         for path in files:

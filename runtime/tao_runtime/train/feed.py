@@ -24,8 +24,8 @@ MAX_CACHE_BYTES = 2 << 30
 def step_indices(plan: StepPlan, seed: int, first_step: int, rank: int = 0) -> Iterator[int]:
     """Yield the record indices of one rank, step after step, `batch_per_rank` a step.
 
-    Every epoch has an order of its own. Ranks take turns in it; the order is filled up from its beginning so that all ranks have
-    equally many, and the incomplete last batch is left out, as `StepPlan.steps_per_epoch` counts.
+    Every epoch has an order of its own. Ranks take turns in it; the order is filled up from its beginning so that all ranks
+    have equally many, and the incomplete last batch is left out, as `StepPlan.steps_per_epoch` counts.
 
     Args:
         plan: schedule of the run.

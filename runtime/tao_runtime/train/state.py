@@ -58,9 +58,7 @@ def restore(state: TrainState, content: CheckpointContent) -> list[Finding]:
     named = state.optimizer.named
     odd = set(weights) ^ set(named) | {name for name in set(weights) & set(named) if weights[name].shape != named[name].shape}
     if odd:
-        raise _mismatch(
-            f"{len(odd)} weights, such as {min(odd)}, are not in both the checkpoint and the model, or differ in shape"
-        )
+        raise _mismatch(f"{len(odd)} weights, such as {min(odd)}, are not the same in the checkpoint and in the model")
     with torch.no_grad():
         for name, parameter in named.items():
             parameter.copy_(weights[name])
