@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from tao_runtime.config.fields import Section
-from tao_runtime.config.keys import Key, find_key, walk_keys
+from tao_runtime.config.keys import Key, find_key, section_of, walk_keys
 
 
 def default_value(model: type[Section]) -> dict[str, Any]:
-    """Return the default as a nested dictionary, without the paths that the user must always give."""
-    return dump_spec(model())
+    """Return the default as a nested dictionary, without the paths that the user must always give.
+
+    Read off the definitions, so that no validator is built for it.
+    """
+    value: dict[str, Any] = {}
+    for name, field in model.model_fields.items():
+        section = section_of(field.annotation)
+        if section is not None and field.default_factory is not None:
+            value[name] = default_value(section)
+        elif Key(name, field, section).metadata.get("required") != "always":
+            value[name] = copy.deepcopy(field.get_default(call_default_factory=False))
+    return value
 
 
 def dump_spec(spec: Section) -> dict[str, Any]:

@@ -1,0 +1,174 @@
+"""`tao-runtime spec`: build, check, explain and compare specs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tao_runtime.cli.output import CommandResult, Parser, add_command, severity_counts
+from tao_runtime.config.actions import ACTIONS, COSMOS_REASON, action_of, skill_names
+from tao_runtime.config.defaults import default_value, flatten
+from tao_runtime.config.rules import Facts
+from tao_runtime.config.train import TrainSpec
+from tao_runtime.errors import Finding, Severity, TaoError, Where, raise_errors
+
+if TYPE_CHECKING:
+    from tao_runtime.spec.build import BuiltSpec
+
+
+def add_parser(commands: Any, summary: str) -> None:
+    """Add `spec` and its four words."""
+    parser: Parser = commands.add_parser("spec", help=summary, description=f"{summary[:1].upper()}{summary[1:]}.")
+    words = parser.add_subparsers(dest="word", required=True, metavar="WORD")
+    build = add_command(words, "build", "walk overrides into a template and write the spec", _build)
+    _spec_arguments(build)
+    build.add_argument("--out", type=Path, metavar="FILE", help="write the spec here; without it stdout is the spec")
+    build.add_argument("--dry-run", action="store_true", help="write nothing")
+    check = add_command(words, "check", "judge a spec file by its schema and every rule", _check)
+    _spec_arguments(check, spec_required=True)
+    explain = add_command(words, "explain", "say what a key means, what it takes and which rules read it", _explain)
+    explain.add_argument("key", metavar="KEY", help="dotted path, such as train.optm_lr")
+    _action_arguments(explain, action_default=None)
+    diff = add_command(words, "diff", "compare two specs by effective value", _diff)
+    diff.add_argument("old", type=Path, metavar="OLD", help="spec file")
+    diff.add_argument(
+        "new", type=Path, metavar="NEW", nargs="?", help="spec file; without it the template is compared with OLD"
+    )
+    _action_arguments(diff, action_default="train")
+
+
+def _action_arguments(parser: Parser, *, action_default: str | None) -> None:
+    actions = tuple(dict.fromkeys(action.name for action in ACTIONS))
+    parser.add_argument("--skill", choices=skill_names(), default=COSMOS_REASON, help="skill (default: %(default)s)")
+    shown = "all" if action_default is None else action_default
+    parser.add_argument("--action", choices=actions, default=action_default, help=f"action (default: {shown})")
+
+
+def _spec_arguments(parser: Parser, *, spec_required: bool = False) -> None:
+    _action_arguments(parser, action_default="train")
+    helptext = "spec file" if spec_required else "start from this file instead of the template"
+    parser.add_argument("--spec", type=Path, metavar="FILE", required=spec_required, help=helptext)
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides", help="override; repeatable"
+    )
+    parser.add_argument(
+        "--for", dest="backend", choices=("native", "cosmos-rl"), help="back end that will run it (default: the spec's)"
+    )
+    parser.add_argument(
+        "--annotations", type=Path, metavar="FILE", help="training annotations to count (default: the spec's, when here)"
+    )
+    parser.add_argument("--num-gpus", type=int, metavar="N", help="GPUs that the job will have")
+
+
+def _build(arguments: argparse.Namespace) -> CommandResult:
+    from tao_runtime.spec.render import render, underived
+
+    built, facts = _built(arguments)
+    backend = arguments.backend or "native"
+    findings = built.findings
+    if built.model is None or any(finding.severity is Severity.ERROR for finding in findings):
+        return CommandResult("spec build", {"spec": built.value, "written": None}, findings)
+    text = render(built.model, backend, facts.num_train_records)
+    findings = [*findings, *underived(built.model, backend, facts.num_train_records)]
+    written = None
+    if arguments.out is not None and not arguments.dry_run:
+        _write(arguments.out, text)
+        written = str(arguments.out)
+    data = {"spec": built.value, "backend": backend, "rendered": text, "written": written}
+    return CommandResult("spec build", data, findings, f"wrote {written}" if written else text)
+
+
+def _check(arguments: argparse.Namespace) -> CommandResult:
+    from tao_runtime.spec.render import underived
+
+    built, facts = _built(arguments)
+    findings = [*built.findings]
+    if built.model is not None and arguments.backend is not None:
+        findings.extend(underived(built.model, arguments.backend, facts.num_train_records))
+    counts = severity_counts(findings)
+    text = f"{arguments.spec}: " + ", ".join(f"{number} {name}" for name, number in counts.items())
+    return CommandResult("spec check", {"action": arguments.action, "counts": counts}, findings, text)
+
+
+def _explain(arguments: argparse.Namespace) -> CommandResult:
+    from tao_runtime.spec.explain import explain_key, explanation_text
+
+    described = explain_key(arguments.key, arguments.skill, arguments.action)
+    return CommandResult("spec explain", {"keys": described}, (), explanation_text(described))
+
+
+def _diff(arguments: argparse.Namespace) -> CommandResult:
+    model = action_of(arguments.skill, arguments.action).model
+    old = flatten(model, default_value(model)) if arguments.new is None else _effective(arguments, arguments.old)
+    new = _effective(arguments, arguments.new or arguments.old)
+    changed = {key: {"old": old.get(key), "new": new.get(key)} for key in sorted({*old, *new}) if old.get(key) != new.get(key)}
+    lines = [f"{key}: {_shown(old, key)} -> {_shown(new, key)}" for key in changed]
+    return CommandResult("spec diff", {"changed": changed}, (), "\n".join(lines) or "no difference")
+
+
+def _shown(values: dict[str, Any], key: str) -> str:
+    return json.dumps(values[key], ensure_ascii=False) if key in values else "(absent)"
+
+
+def _effective(arguments: argparse.Namespace, path: Path) -> dict[str, Any]:
+    from tao_runtime.spec.build import build_spec
+    from tao_runtime.spec.files import read_spec_file
+
+    built = build_spec(arguments.skill, arguments.action, (), read_spec_file(path))
+    raise_errors(built.form_findings)
+    return flatten(built.action.model, built.value)
+
+
+def _built(arguments: argparse.Namespace) -> tuple[BuiltSpec, Facts]:
+    """Build once to learn the annotation paths, then judge with the counts."""
+    from tao_runtime.spec.build import build_spec
+    from tao_runtime.spec.files import read_spec_file
+
+    base = None if arguments.spec is None else read_spec_file(arguments.spec)
+    first = build_spec(arguments.skill, arguments.action, arguments.overrides, base)
+    facts = _facts(arguments, first)
+    return build_spec(arguments.skill, arguments.action, arguments.overrides, base, facts=facts), facts
+
+
+def _facts(arguments: argparse.Namespace, built: BuiltSpec) -> Facts:
+    train = _records(arguments.annotations) if arguments.annotations is not None else None
+    validation = None
+    if isinstance(built.model, TrainSpec):
+        custom = built.model.custom
+        train = train or _records_if_here(custom.train_dataset.annotation_path)
+        validation = _records_if_here(custom.val_dataset.annotation_path) if custom.val_dataset is not None else None
+    return Facts(
+        backend=arguments.backend,
+        num_train_records=None if train is None else len(train),
+        num_val_records=None if validation is None else len(validation),
+        num_gpus=arguments.num_gpus,
+        has_video=None if train is None else any(ref.kind == "video" for record in train for ref in record.media),
+    )
+
+
+def _records_if_here(path: str | None) -> list[Any] | None:
+    return _records(Path(path)) if path is not None and Path(path).is_file() else None
+
+
+def _records(path: Path) -> list[Any]:
+    from tao_runtime.media.annotations import read_annotations
+
+    return list(read_annotations(path).records)
+
+
+def _write(path: Path, text: str) -> None:
+    from tao_runtime.files import write_text
+
+    try:
+        write_text(path, text)
+    except OSError as error:
+        raise TaoError(
+            Finding(
+                "USAGE_OUTPUT_UNWRITABLE",
+                f"{path} can't be written: {error.strerror}",
+                Where(file=str(path)),
+                "Choose another --out.",
+            )
+        ) from None
