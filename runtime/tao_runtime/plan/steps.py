@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tao_runtime.codes import CODES
-from tao_runtime.config.counts import dp_size, has_val_dataset, split_counts, steps_per_epoch
+from tao_runtime.config.counts import dp_size, has_val_dataset, split_counts, steps_per_epoch, total_steps, warmup_steps
 from tao_runtime.config.train import TrainSpec
 from tao_runtime.errors import Finding, FixKind, Severity, TaoError, Where
 
@@ -120,9 +120,7 @@ def plan_steps(spec: TrainSpec, num_train_records: int, num_val_records: int | N
     per_epoch = steps_per_epoch(spec, train_records)
     if per_epoch < 1:
         raise TaoError(_zero_steps(spec, train_records))
-    of_epochs = per_epoch * spec.train.epoch
-    total = of_epochs if spec.train.max_num_steps is None else min(of_epochs, spec.train.max_num_steps)
-    warmup, remarks = _warmup_steps(spec, per_epoch, total)
+    total = total_steps(spec, train_records)
     checkpoints, validates = spec.train.ckpt.enable_checkpoint, _validates(spec)
     return StepPlan(
         num_train_records=train_records,
@@ -133,10 +131,10 @@ def plan_steps(spec: TrainSpec, num_train_records: int, num_val_records: int | N
         micro_batch=spec.train.train_policy.mini_batch,
         steps_per_epoch=per_epoch,
         total_steps=total,
-        warmup_steps=warmup,
+        warmup_steps=warmup_steps(spec, train_records),
         save_every_steps=spec.train.ckpt.save_freq_in_epoch * per_epoch if checkpoints else None,
         validate_every_steps=spec.validation.freq_in_epoch * per_epoch if validates else None,
-        findings=tuple(remarks),
+        findings=_warmup_beyond_run(spec, per_epoch, total),
     )
 
 
@@ -144,10 +142,10 @@ def _validates(spec: TrainSpec) -> bool:
     return spec.validation.enable and (has_val_dataset(spec) or bool(spec.train.train_policy.dataset.test_size))
 
 
-def _warmup_steps(spec: TrainSpec, per_epoch: int, total: int) -> tuple[int, list[Finding]]:
+def _warmup_beyond_run(spec: TrainSpec, per_epoch: int, total: int) -> tuple[Finding, ...]:
     wanted = round(spec.train.optm_warmup_epochs * per_epoch)
     if wanted <= total:
-        return wanted, []
+        return ()
     remark = Finding(
         "SPEC_WARMUP_BEYOND_RUN",
         f"train.optm_warmup_epochs {spec.train.optm_warmup_epochs} is {wanted} steps and the run has {total}: "
@@ -157,7 +155,7 @@ def _warmup_steps(spec: TrainSpec, per_epoch: int, total: int) -> tuple[int, lis
         severity=Severity.WARNING,
         fix_kind=FixKind.EDIT,
     )
-    return total, [remark]
+    return (remark,)
 
 
 def _zero_steps(spec: TrainSpec, num_records: int) -> Finding:
