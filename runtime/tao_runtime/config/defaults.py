@@ -19,7 +19,7 @@ def default_value(model: type[Section]) -> dict[str, Any]:
         section = section_of(field.annotation)
         if section is not None and field.default_factory is not None:
             value[name] = default_value(section)
-        elif Key(name, field, section).metadata.get("required") != "always":
+        elif Key(name, field, section).metadata.get("required_when") != "always":
             value[name] = copy.deepcopy(field.get_default(call_default_factory=False))
     return value
 
@@ -28,14 +28,14 @@ def dump_spec(spec: Section) -> dict[str, Any]:
     """Return a spec as a nested dictionary of plain values; required paths that are not set are left out."""
     value = spec.model_dump()
     for key in required_keys(type(spec)):
-        if key.metadata["required"] == "always":
+        if key.metadata["required_when"] == "always":
             _drop_if_none(value, key.path)
     return value
 
 
 def required_keys(model: type[Section]) -> list[Key]:
     """Return the keys that the user must give, always or under a condition, in the order of definition."""
-    return [key for key in walk_keys(model) if key.metadata.get("required")]
+    return [key for key in walk_keys(model) if key.metadata.get("required_when")]
 
 
 def flatten(model: type[Section], value: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -18,7 +18,7 @@ class EvaluateDatasetSection(Section):
         None,
         min_length=1,
         description="Annotation file (JSON array, JSONL or Parquet) with the questions and true answers.",
-        json_schema_extra=meta(required="always"),
+        json_schema_extra=meta(required_when="always"),
     )
     media_dir: str | None = Field(
         None, min_length=1, description="Folder that media paths start from; null takes the annotation file's folder."
@@ -34,7 +34,6 @@ class EvaluateModelSection(Section):
         min_length=1,
         description="Model folder, or with enable_lora the adapter folder of a run: safetensors/epoch_N or step_N, "
         "never checkpoints/*/policy.",
-        json_schema_extra=meta(popular=True),
     )
     save_folder: str = Field(
         "evaluation", min_length=1, description="Name of the folder under results_dir that takes the results."
@@ -54,7 +53,7 @@ class EvaluateModelSection(Section):
         None,
         min_length=1,
         description="Base model of the adapter.",
-        json_schema_extra=meta(required="when model.enable_lora is true"),
+        json_schema_extra=meta(required_when="when model.enable_lora is true"),
     )
 
 
@@ -90,7 +89,7 @@ class EvaluationSection(Section):
         50,
         le=500,
         description="Questions answered together; lower it to 10, then 1, when host or GPU memory runs out.",
-        json_schema_extra=meta(unit="records", popular=True),
+        json_schema_extra=meta(unit="records"),
     )
     soft_accuracy: SoftAccuracySection = Field(default_factory=SoftAccuracySection, description="Partial credit.")
 
@@ -99,9 +98,7 @@ class GenerationSection(Section):
     """How answers are generated."""
 
     max_retries: int = Field(10, ge=0, le=50, description="Attempts after a failed generation.")
-    max_tokens: PositiveInt = Field(
-        1024, le=8192, description="Longest answer.", json_schema_extra=meta(unit="tokens", popular=True)
-    )
+    max_tokens: PositiveInt = Field(1024, le=8192, description="Longest answer.", json_schema_extra=meta(unit="tokens"))
     temperature: float = Field(0.0, ge=0, le=2, description="Randomness of sampling; 0 always takes the likeliest token.")
     repetition_penalty: float = Field(1.0, ge=0.1, le=2, description="Factor against tokens already present; 1 is none.")
     presence_penalty: float = Field(0.0, ge=-2, le=2, description="Amount against tokens that occurred at all; 0 is none.")
@@ -135,7 +132,7 @@ class EvaluateSpec(Section):
         "native", description="What runs the spec: this runtime, or the TAO evaluator from a rendered TOML."
     )
     results_dir: str | None = Field(
-        None, min_length=1, description="Folder for everything the run writes.", json_schema_extra=meta(required="always")
+        None, min_length=1, description="Folder for everything the run writes.", json_schema_extra=meta(required_when="always")
     )
     num_gpus: Annotated[int, Field(ge=1, le=8)] = Field(
         1, description="GPUs; num_gpus / model.tp_size copies of the model answer."

@@ -34,13 +34,13 @@ class Metadata(TypedDict, total=False):
 
     Attributes:
         unit: unit of the value, such as `s`, `px`, `tokens`.
-        automl_enabled: True when a search proposes this parameter unless told otherwise.
+        automl_enabled: True when a search proposes this parameter unless told otherwise, False when it never may.
         popular: True when users often change it.
         option_weights: weight of each choice in a search, in the order of the choices.
         math_cond: how proposals are shaped: `^ 2` powers of two, `/ 2` parent // 2, `> other.key` a relation.
         depends_on: dotted path of the parameter that `math_cond` or the choices refer to.
         parent_param: True when other parameters depend on this one.
-        required: when the user must give the value: `always`, or a condition in words.
+        required_when: when the user must give the value: `always`, or a condition in words.
         backends: back ends that read the key; absent = all of the action's.
         code: error code for a value outside bounds or choices, where one is more telling than SPEC_RANGE and SPEC_CHOICE.
     """
@@ -52,7 +52,7 @@ class Metadata(TypedDict, total=False):
     math_cond: str
     depends_on: str
     parent_param: bool
-    required: str
+    required_when: str
     backends: list[str]
     code: str
 

@@ -15,28 +15,21 @@ class InferenceSpec(Section):
 
     backend: Literal["native", "cosmos-rl"] = Field("native", description="What runs the spec.")
     results_dir: str | None = Field(
-        None, min_length=1, description="Folder for the answers.", json_schema_extra=meta(required="always")
+        None, min_length=1, description="Folder for the answers.", json_schema_extra=meta(required_when="always")
     )
-    model_path: str = Field(
-        DEFAULT_MODEL,
-        min_length=1,
-        description="Model folder, or with enable_lora the adapter folder.",
-        json_schema_extra=meta(popular=True),
-    )
+    model_path: str = Field(DEFAULT_MODEL, min_length=1, description="Model folder, or with enable_lora the adapter folder.")
     media: str | None = Field(
-        None, min_length=1, description="A video or image file, or a folder of them.", json_schema_extra=meta(required="always")
+        None,
+        min_length=1,
+        description="A video or image file, or a folder of them.",
+        json_schema_extra=meta(required_when="always"),
     )
     type: Literal["video", "image"] = Field("video", description="Kind of media.")
-    prompt: str = Field(
-        "Describe this video.",
-        min_length=1,
-        description="What is asked about every file.",
-        json_schema_extra=meta(popular=True),
-    )
+    prompt: str = Field("Describe this video.", min_length=1, description="What is asked about every file.")
     fps: Annotated[float, Field(gt=0)] | None = Field(
         1.0,
         description="Frames taken per second of video, as in training. Set exactly one of fps and num_frames.",
-        json_schema_extra=meta(unit="frames/s", popular=True),
+        json_schema_extra=meta(unit="frames/s"),
     )
     num_frames: Annotated[int, Field(ge=2)] | None = Field(
         None,
@@ -53,7 +46,7 @@ class InferenceSpec(Section):
         None,
         min_length=1,
         description="Base model of the adapter.",
-        json_schema_extra=meta(required="when enable_lora is true"),
+        json_schema_extra=meta(required_when="when enable_lora is true"),
     )
     native: NativeDevice = Field(
         default_factory=NativeDevice, description="Options of this runtime only.", json_schema_extra=meta(backends=["native"])

@@ -23,14 +23,8 @@ class ParallelismSection(Section):
         1, description="Tensor-parallel ranks. Always written out: upstream reads 1 or 2 when it is absent."
     )
     cp_size: PositiveInt = Field(1, description="Context-parallel ranks; the dense Qwen3-VL path needs 1.")
-    dp_shard_size: PositiveInt = Field(
-        1,
-        description="Ranks that share one sharded copy of the model: the GPUs of a node.",
-        json_schema_extra=meta(popular=True),
-    )
-    dp_replicate_size: PositiveInt = Field(
-        1, description="Sharded copies of the model: the number of nodes.", json_schema_extra=meta(popular=True)
-    )
+    dp_shard_size: PositiveInt = Field(1, description="Ranks that share one sharded copy of the model: the GPUs of a node.")
+    dp_replicate_size: PositiveInt = Field(1, description="Sharded copies of the model: the number of nodes.")
     pp_size: PositiveInt = Field(1, description="Pipeline stages; the dense Qwen3-VL path needs 1.")
 
 
@@ -60,12 +54,12 @@ class LoraSection(Section):
         ["q_proj", "v_proj"],
         description="Layers that get an adapter: a list of names, or the one word all-linear. "
         "attn.qkv and attn.proj are in the vision tower and exclude modules_to_save visual.",
-        json_schema_extra=meta(depends_on="policy.lora.modules_to_save", code="SPEC_LORA_TARGETS"),
+        json_schema_extra=meta(automl_enabled=False, depends_on="policy.lora.modules_to_save", code="SPEC_LORA_TARGETS"),
     )
     modules_to_save: list[Literal["visual"]] = Field(
         [],
         description="Parts tuned in full beside the adapters and saved with them.",
-        json_schema_extra=meta(parent_param=True),
+        json_schema_extra=meta(automl_enabled=False, parent_param=True),
     )
     use_rslora: bool = Field(default=False, description="Scale by lora_alpha / sqrt(r) instead of lora_alpha / r.")
     init_lora_weights: LoraInit = Field(
@@ -89,19 +83,16 @@ class PolicySection(Section):
         DEFAULT_MODEL,
         min_length=1,
         description="Weights: a folder, or hf_model://OWNER/NAME, which the launch layer downloads before the job starts.",
-        json_schema_extra=meta(popular=True),
     )
     model_max_length: PositiveInt = Field(
         40960,
         description="Longest sample, text and vision together. On cosmos-rl a video needs at least 40960.",
-        json_schema_extra=meta(unit="tokens", popular=True),
+        json_schema_extra=meta(unit="tokens"),
     )
     model_gradient_checkpointing: bool = Field(
         default=True, description="Recompute activations in the backward pass to save memory."
     )
     parallelism: ParallelismSection = Field(default_factory=ParallelismSection, description="Parallel layout.")
     lora: LoraSection | None = Field(
-        None,
-        description="LoRA adapters; null tunes all weights. Setting one key, such as policy.lora.r=16, turns LoRA on.",
-        json_schema_extra=meta(popular=True),
+        None, description="LoRA adapters; null tunes all weights. Setting one key, such as policy.lora.r=16, turns LoRA on."
     )

@@ -15,12 +15,7 @@ CALIBRATED_WHEN = "for every scheme but FP8_DYNAMIC, unless calibration_dataset.
 class QuantizeModelSection(Section):
     """What is quantised."""
 
-    model_path: str = Field(
-        DEFAULT_MODEL,
-        min_length=1,
-        description="Model folder, or with enable_lora the adapter folder.",
-        json_schema_extra=meta(popular=True),
-    )
+    model_path: str = Field(DEFAULT_MODEL, min_length=1, description="Model folder, or with enable_lora the adapter folder.")
     enable_lora: bool = Field(
         default=False, description="model_path is a LoRA adapter; it is merged into base_model_path first."
     )
@@ -28,7 +23,7 @@ class QuantizeModelSection(Section):
         None,
         min_length=1,
         description="Base model of the adapter.",
-        json_schema_extra=meta(required="when model.enable_lora is true"),
+        json_schema_extra=meta(required_when="when model.enable_lora is true"),
     )
 
 
@@ -39,7 +34,7 @@ class CalibrationDatasetSection(Section):
         None,
         min_length=1,
         description="Annotation file of the calibration records.",
-        json_schema_extra=meta(required=CALIBRATED_WHEN),
+        json_schema_extra=meta(required_when=CALIBRATED_WHEN),
     )
     media_dir: str | None = Field(
         None, min_length=1, description="Folder that media paths start from; null takes the annotation file's folder."
@@ -60,9 +55,7 @@ class QuantizationMethodSection(Section):
     """How weights and activations are stored."""
 
     quantization_scheme: Literal["FP8_DYNAMIC", "NVFP4", "FP8", "W8A8", "W8A16", "W4A16"] = Field(
-        "FP8_DYNAMIC",
-        description="Number format; only FP8_DYNAMIC needs no calibration records.",
-        json_schema_extra=meta(popular=True),
+        "FP8_DYNAMIC", description="Number format; only FP8_DYNAMIC needs no calibration records."
     )
     kv_precision: Literal["bf16", "fp8"] = Field("bf16", description="Precision of the key-value cache.")
     smoothing_strength: float = Field(
@@ -75,7 +68,7 @@ class QuantizeSpec(Section):
     """A quantisation run."""
 
     results_dir: str | None = Field(
-        None, min_length=1, description="Folder for the quantised model.", json_schema_extra=meta(required="always")
+        None, min_length=1, description="Folder for the quantised model.", json_schema_extra=meta(required_when="always")
     )
     model: QuantizeModelSection = Field(default_factory=QuantizeModelSection, description="Model.")
     calibration_dataset: CalibrationDatasetSection = Field(

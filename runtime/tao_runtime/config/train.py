@@ -20,7 +20,7 @@ class CheckpointSection(Section):
 
     enable_checkpoint: bool = Field(default=True, description="Write checkpoints.")
     save_freq_in_epoch: PositiveInt = Field(
-        10, description="Epochs between checkpoints.", json_schema_extra=meta(unit="epochs", popular=True)
+        10, description="Epochs between checkpoints.", json_schema_extra=meta(unit="epochs")
     )
     save_mode: Literal["async", "sync"] = Field("sync", description="Whether training waits for the file to be written.")
     max_keep: int = Field(8, ge=-1, description="Newest checkpoints kept; -1 keeps all.")
@@ -57,7 +57,7 @@ class TrainPolicySection(Section):
     mini_batch: PositiveInt = Field(
         4,
         description="Records in one forward and backward pass; train_batch_per_replica must be a multiple.",
-        json_schema_extra=meta(unit="records", popular=True, code="SPEC_BATCH_NOT_POSITIVE"),
+        json_schema_extra=meta(unit="records", code="SPEC_BATCH_NOT_POSITIVE"),
     )
     enable_dataset_cache: bool = Field(
         default=True, description="Keep processed samples on disk.", json_schema_extra=meta(backends=BACKENDS_COSMOS_RL)
@@ -115,7 +115,7 @@ class TrainSection(Section):
         None,
         min_length=1,
         description="Folder for checkpoints and exports; null takes results_dir.",
-        json_schema_extra=meta(required="unless results_dir is set"),
+        json_schema_extra=meta(required_when="unless results_dir is set"),
     )
     optm_lr: (
         NonNegativeFloat | Annotated[list[NonNegativeFloat], Field(min_length=2, max_length=4)] | dict[str, NonNegativeFloat]
@@ -123,7 +123,7 @@ class TrainSection(Section):
         1e-6,
         description="Learning rate: a number; or one each for language model, vision tower, projector and head; or by module "
         "name with the key global for the rest.",
-        json_schema_extra=meta(automl_enabled=True, popular=True),
+        json_schema_extra=meta(automl_enabled=True),
     )
     optm_impl: Literal["fused", "foreach", "for-loop"] = Field("foreach", description="Implementation of the optimizer step.")
     optm_weight_decay: NonNegativeFloat = Field(0.01, description="Decoupled weight decay.")
@@ -132,7 +132,7 @@ class TrainSection(Section):
     epsilon: Annotated[float, Field(gt=0)] = Field(1e-8, description="Term that keeps the optimizer's division finite.")
     optm_name: Literal["AdamW", "Adam"] = Field("AdamW", description="Optimizer.")
     optm_betas: Annotated[list[Beta], Field(min_length=2, max_length=2)] = Field(
-        [0.9, 0.999], description="Decay of the first and second moment."
+        [0.9, 0.999], description="Decay of the first and second moment.", json_schema_extra=meta(automl_enabled=False)
     )
     optm_warmup_epochs: NonNegativeInt | NonNegativeFloat = Field(
         0,
@@ -215,13 +215,13 @@ class TrainDatasetPaths(DatasetPaths):
         None,
         min_length=1,
         description="Annotation file (JSON array, JSONL or Parquet) of the training records.",
-        json_schema_extra=meta(required="always"),
+        json_schema_extra=meta(required_when="always"),
     )
     media_path: str | None = Field(
         None,
         min_length=1,
         description="Folder that media paths in the annotations start from.",
-        json_schema_extra=meta(required="always"),
+        json_schema_extra=meta(required_when="always"),
     )
 
 
@@ -232,13 +232,17 @@ class ValDatasetPaths(DatasetPaths):
         None,
         min_length=1,
         description="Annotation file of the validation records.",
-        json_schema_extra=meta(required="unless validation.enable is false or train.train_policy.dataset.test_size is set"),
+        json_schema_extra=meta(
+            required_when="unless validation.enable is false or train.train_policy.dataset.test_size is set"
+        ),
     )
     media_path: str | None = Field(
         None,
         min_length=1,
         description="Folder that media paths in the validation annotations start from.",
-        json_schema_extra=meta(required="unless validation.enable is false or train.train_policy.dataset.test_size is set"),
+        json_schema_extra=meta(
+            required_when="unless validation.enable is false or train.train_policy.dataset.test_size is set"
+        ),
     )
 
 
@@ -247,7 +251,7 @@ class CustomSection(Section):
 
     train_dataset: TrainDatasetPaths = Field(default_factory=TrainDatasetPaths, description="Training data.")
     val_dataset: ValDatasetPaths | None = Field(
-        None, description="Validation data; its keys are valid though the default has none.", json_schema_extra=meta()
+        None, description="Validation data; its keys are valid though the default has none."
     )
     system_prompt: str = Field("", description="System turn put before every conversation; empty adds none.")
     vision: VisionSection = Field(default_factory=VisionSection, description="Frame sampling and resizing.")
@@ -257,7 +261,9 @@ class LoggingSection(Section):
     """Where progress is reported."""
 
     logger: list[Literal["console", "tao", "wandb"]] = Field(
-        ["console", "tao"], description="Reporters: console prints, tao writes status.json, wandb uploads to Weights & Biases."
+        ["console", "tao"],
+        description="Reporters: console prints, tao writes status.json, wandb uploads to Weights & Biases.",
+        json_schema_extra=meta(automl_enabled=False),
     )
     project_name: str = Field("cosmos-rl", description="Project name shown by the reporters.")
     experiment_name: str = Field("cosmos-rl", description="Run name shown by the reporters.")
@@ -285,7 +291,7 @@ class TrainSpec(Section):
         None,
         min_length=1,
         description="Folder for everything the run writes; train.output_dir, when set, takes checkpoints and exports.",
-        json_schema_extra=meta(required="unless train.output_dir is set"),
+        json_schema_extra=meta(required_when="unless train.output_dir is set"),
     )
     train: TrainSection = Field(default_factory=TrainSection, description="Training loop.")
     validation: ValidationSection = Field(default_factory=ValidationSection, description="Validation.")

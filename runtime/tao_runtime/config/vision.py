@@ -18,7 +18,7 @@ class VisionSection(Section):
     fps: Annotated[float, Field(gt=0)] | None = Field(
         1.0,
         description="Frames taken per second of video. Set exactly one of fps and nframes.",
-        json_schema_extra=meta(unit="frames/s", automl_enabled=True, popular=True),
+        json_schema_extra=meta(unit="frames/s", automl_enabled=True),
     )
     nframes: Annotated[int, Field(ge=2)] | None = Field(
         None,

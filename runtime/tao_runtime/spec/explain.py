@@ -40,7 +40,7 @@ def explanation_text(described: list[dict[str, Any]]) -> str:
     blocks = []
     for entry in described:
         lines = [f"{entry['key']}  ({entry['skill']}, {entry['action']})", f"  {entry['help']}"]
-        for label in ("takes", "default", "unit", "required", "backends", "keys"):
+        for label in ("takes", "default", "unit", "required_when", "backends", "keys"):
             if entry.get(label) not in (None, []):
                 shown = entry[label] if isinstance(entry[label], str) else json.dumps(entry[label])
                 lines.append(f"  {label}: {shown}")
@@ -65,7 +65,7 @@ def _describe(action: Action, key: Key) -> dict[str, Any]:
         if key.section is not None
         else defaults.get(key.path, key.field.get_default(call_default_factory=True)),
         "unit": metadata.get("unit"),
-        "required": metadata.get("required"),
+        "required_when": metadata.get("required"),
         "backends": metadata.get("backends"),
         "keys": [f"{key.path}.{name}" for name in key.section.model_fields] if key.section is not None else None,
         "automl": {name: metadata[name] for name in automl if name in metadata},

@@ -1,0 +1,84 @@
+"""Turn a spec class into the JSON Schema that agents, other tools and the hyperparameter search read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tao_runtime.config.actions import Action
+from tao_runtime.config.defaults import default_value
+from tao_runtime.config.keys import Key, walk_keys
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_INTERNAL_KEYWORDS = ("code", "title")
+
+
+def action_schema(action: Action) -> dict[str, Any]:
+    """Return the schema of an action's spec: Draft 2020-12, no references, finite numbers only.
+
+    Beside the standard keywords the top level has `default` (the template's value), `automl_default_parameters` (searched unless
+    told otherwise), `automl_disabled_parameters` (never searched) and `popular`, each a list of dotted paths; a property can have
+    `unit`, `required_when`, `backends`, `automl_enabled`, `popular`, `option_weights`, `math_cond`, `depends_on` and `parent_param`.
+    """
+    raw = action.model.model_json_schema()
+    definitions = raw.pop("$defs", {})
+    body = _inline(raw, definitions)
+    return {
+        "$schema": DIALECT,
+        "$id": f"{action.skill}/{action.name}.schema.json",
+        "title": f"{action.skill}: {action.name}",
+        "description": f"Spec to {action.summary}.",
+        "type": "object",
+        "additionalProperties": False,
+        "default": default_value(action.model),
+        "automl_default_parameters": _paths(action, "automl_enabled", wanted=True),
+        "automl_disabled_parameters": _paths(action, "automl_enabled", wanted=False),
+        "popular": _paths(action, "popular", wanted=True),
+        "properties": body["properties"],
+    }
+
+
+def schema_manifest(skill: str, actions: list[Action]) -> dict[str, Any]:
+    """Return schemas/manifest.json: which actions a skill has, with schema and template."""
+    return {
+        "schema_version": "1.0",
+        "skill": skill,
+        "actions": {
+            action.name: {
+                "summary": action.summary,
+                "schema": f"schemas/{action.name}.schema.json",
+                "template": f"references/spec_template_{action.name}.yaml",
+                "backends": list(action.dialects),
+            }
+            for action in actions
+        },
+    }
+
+
+def _paths(action: Action, keyword: str, *, wanted: bool) -> list[str]:
+    keys: list[Key] = list(walk_keys(action.model))
+    return [key.path for key in keys if key.metadata.get(keyword) is wanted]
+
+
+def _inline(node: Any, definitions: dict[str, Any]) -> Any:
+    """Replace references by what they name; our specs hold no cycle."""
+    if isinstance(node, list):
+        return [_inline(item, definitions) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        target = definitions[node["$ref"].rpartition("/")[2]]
+        siblings = {name: value for name, value in node.items() if name != "$ref"}
+        return _inline({**target, **siblings}, definitions)
+    return {
+        name: _properties(value, definitions) if name == "properties" else _keyword(name, value, definitions)
+        for name, value in node.items()
+        if name not in _INTERNAL_KEYWORDS
+    }
+
+
+def _properties(properties: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    return {name: _inline(value, definitions) for name, value in properties.items()}
+
+
+def _keyword(name: str, value: Any, definitions: dict[str, Any]) -> Any:
+    return value if name == "default" else _inline(value, definitions)
