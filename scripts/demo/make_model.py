@@ -1,4 +1,4 @@
-"""Write a tiny Qwen3-VL folder: config, tokenizer, chat template and processor settings, no weights.
+"""Write a tiny Qwen3-VL folder: config, tokenizer, chat template, processor settings, and random weights when asked.
 
 The architecture is Qwen3-VL in every part (interleaved M-RoPE, deepstack, patch merger), at 0.43 M parameters, so that a
 CPU learns the demo's task in half a minute and tests run the real code path. The tokenizer is a byte-level BPE with Qwen's
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -74,13 +75,14 @@ CHAT_TEMPLATE = """\
 """
 
 
-def write_tiny_model(folder: Path, *, seed: int = 0) -> None:
-    """Write the folder; what is in it depends on nothing but this file and `seed`.
+def write_tiny_model(folder: Path, *, seed: int = 0, with_weights: bool = False) -> None:
+    """Write the folder; what is in it depends on nothing but this file, the library versions and `seed`.
 
     Args:
         folder: made when missing; files of the same names are replaced.
-        seed: recorded in config.json (`demo_seed`) as a note of the run that the folder belongs to; the weights are drawn
-            by who loads the folder with `native.init: random`.
+        seed: of the random weights; without weights it has no effect.
+        with_weights: also write model.safetensors, so that a run and an evaluation before it start from the same weights.
+            Without it a spec loads the folder with `native.init: random`. Needs torch and transformers.
 
     Raises:
         OSError: when the folder can't be written.
@@ -92,11 +94,26 @@ def write_tiny_model(folder: Path, *, seed: int = 0) -> None:
     write_json(folder / "vocab.json", tokenizer_json["model"]["vocab"])
     write_text(folder / "merges.txt", "".join(f"{left} {right}\n" for left, right in tokenizer_json["model"]["merges"]))
     write_json(folder / "tokenizer_config.json", _tokenizer_config(ids))
-    write_json(folder / "config.json", _model_config(ids, seed))
+    write_json(folder / "config.json", _model_config(ids))
     write_json(folder / "generation_config.json", _generation_config(ids))
     write_json(folder / "preprocessor_config.json", _processor_config("Qwen2VLImageProcessor", image=True))
     write_json(folder / "video_preprocessor_config.json", _processor_config("Qwen3VLVideoProcessor", image=False))
     write_text(folder / "chat_template.jinja", CHAT_TEMPLATE)
+    if with_weights:
+        _write_random_weights(folder, seed)
+
+
+def _write_random_weights(folder: Path, seed: int) -> None:
+    """Draw the weights that the config describes and write model.safetensors beside it."""
+    import torch
+    from transformers import AutoConfig, Qwen3VLForConditionalGeneration
+
+    torch.manual_seed(seed)
+    model = Qwen3VLForConditionalGeneration(AutoConfig.from_pretrained(folder))
+    # save_pretrained would replace our config by its own rendering: take the weights only.
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        model.save_pretrained(temporary)
+        (Path(temporary) / "model.safetensors").replace(folder / "model.safetensors")
 
 
 def _learn_tokenizer() -> dict[str, Any]:
@@ -141,7 +158,7 @@ def _tokenizer_config(ids: dict[str, int]) -> dict[str, Any]:
     }
 
 
-def _model_config(ids: dict[str, int], seed: int) -> dict[str, Any]:
+def _model_config(ids: dict[str, int]) -> dict[str, Any]:
     text = {
         "model_type": "qwen3_vl_text",
         "vocab_size": VOCABULARY_SIZE,
@@ -192,7 +209,6 @@ def _model_config(ids: dict[str, int], seed: int) -> dict[str, Any]:
         "vision_end_token_id": ids["<|vision_end|>"],
         "tie_word_embeddings": True,
         "initializer_range": 0.06,
-        "demo_seed": seed,
     }
 
 
@@ -221,11 +237,12 @@ def _processor_config(kind: str, *, image: bool) -> dict[str, Any]:
 
 def main() -> int:
     """Write the folder named on the command line."""
-    parser = argparse.ArgumentParser(description="Write a 0.43 M-parameter Qwen3-VL folder without weights.")
+    parser = argparse.ArgumentParser(description="Write a 0.43 M-parameter Qwen3-VL folder.")
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--weights", action="store_true", help="also write random weights")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the weights (default: %(default)s)")
     arguments = parser.parse_args()
-    write_tiny_model(arguments.folder, seed=arguments.seed)
+    write_tiny_model(arguments.folder, seed=arguments.seed, with_weights=arguments.weights)
     print(arguments.folder)
     return 0
 

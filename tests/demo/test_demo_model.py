@@ -61,3 +61,19 @@ def test_two_writes_are_equal_byte_for_byte(tiny_model_dir, tmp_path):
     names = sorted(path.name for path in tiny_model_dir.iterdir())
     assert names == sorted(path.name for path in tmp_path.iterdir())
     assert [name for name in names if (tmp_path / name).read_bytes() != (tiny_model_dir / name).read_bytes()] == []
+
+
+def test_random_weights_follow_the_seed_and_load_in_stock_transformers(tmp_path):
+    import torch
+    from transformers import Qwen3VLForConditionalGeneration
+
+    for name, seed in (("one", 3), ("again", 3), ("other", 4)):
+        write_tiny_model(tmp_path / name, seed=seed, with_weights=True)
+    weights = {name: (tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "again", "other")}
+    assert weights["one"] == weights["again"] != weights["other"]
+    model, report = Qwen3VLForConditionalGeneration.from_pretrained(tmp_path / "one", output_loading_info=True)
+    assert not report["missing_keys"]
+    assert not report["unexpected_keys"]
+    torch.manual_seed(3)
+    drawn = Qwen3VLForConditionalGeneration(model.config)
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), drawn.parameters(), strict=True))
