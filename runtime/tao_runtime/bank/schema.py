@@ -15,9 +15,10 @@ _INTERNAL_KEYWORDS = ("code", "title")
 def action_schema(action: Action) -> dict[str, Any]:
     """Return the schema of an action's spec: Draft 2020-12, no references, finite numbers only.
 
-    Beside the standard keywords the top level has `default` (the template's value), `automl_default_parameters` (searched unless
-    told otherwise), `automl_disabled_parameters` (never searched) and `popular`, each a list of dotted paths; a property can have
-    `unit`, `required_when`, `backends`, `automl_enabled`, `popular`, `option_weights`, `math_cond`, `depends_on` and `parent_param`.
+    Beside the standard keywords the top level has `default` (the template's value), `automl_default_parameters` (searched
+    unless told otherwise), `automl_disabled_parameters` (never searched) and `popular`, lists of dotted paths; a property can
+    have `unit`, `required_when`, `backends`, `automl_enabled`, `popular`, `option_weights`, `math_cond`, `depends_on`
+    and `parent_param`.
     """
     raw = action.model.model_json_schema()
     definitions = raw.pop("$defs", {})
