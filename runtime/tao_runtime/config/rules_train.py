@@ -312,6 +312,13 @@ TRAIN_RULES: tuple[Rule, ...] = (
         "NVIDIA TAO: attn.qkv and attn.proj lie inside visual",
     ),
     Rule(
+        "SPEC_LORA_INIT",
+        ("policy.lora.init_lora_weights",),
+        _lora_init,
+        "run: cosmos_rl.policy.config 0.4.7 refuses pissa_niter_16",
+        backends=COSMOS_RL,
+    ),
+    Rule(
         "SPEC_LR_PARTS",
         ("train.optm_lr", "policy.lora"),
         _lr_parts,

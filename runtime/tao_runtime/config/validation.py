@@ -137,24 +137,32 @@ def _code_for(kinds: set[str], key: Key) -> str:
 
 
 def _fix(key: Key, received: Any) -> str:
-    if isinstance(received, str):
-        if _UNQUOTED_FLOAT.fullmatch(received):
-            mantissa, _, exponent = received.lower().partition("e")
-            return f"YAML reads {received} as text: write {key.path.rpartition('.')[2]}: {mantissa}.0e{exponent}"
-        choices = [json_word(choice) for choice in choices_of(key.field.annotation)]
-        close = difflib.get_close_matches(received, choices, n=1, cutoff=0.4)
-        if close:
-            return override(key.path, close[0])
-        if re.fullmatch(r"[-+]?[0-9.]+|true|false|null", received):
-            return override(key.path, received)
-    if isinstance(received, bool) and json_word(received) in choices_of(key.field.annotation):
-        return override(key.path, json_word(received))
+    if isinstance(received, str) and _UNQUOTED_FLOAT.fullmatch(received):
+        mantissa, _, exponent = received.lower().partition("e")
+        return f"YAML reads {received} as text: write {key.path.rpartition('.')[2]}: {mantissa}.0e{exponent}"
+    return override(key.path, _nearest_value(key, received))
+
+
+def _nearest_value(key: Key, received: Any) -> Any:
+    """Return a value that the key takes and that is close to what was received; else its default."""
+    choices = [json_word(choice) for choice in choices_of(key.field.annotation)]
+    close: list[Any]
+    if isinstance(received, bool):
+        close = [word for word in choices if word == json_word(received)]
+    elif isinstance(received, int | float):
+        close = [_within_bounds(key, received)] if _within_bounds(key, received) != received else []
+    elif isinstance(received, str) and re.fullmatch(r"[-+]?[0-9]+", received):
+        close = [_within_bounds(key, int(received))]
+    elif isinstance(received, str) and re.fullmatch(r"[-+]?[0-9]*\.[0-9]+|true|false|null", received):
+        close = [received]
+    else:
+        close = difflib.get_close_matches(str(received), choices, n=1, cutoff=0.4)
+    return close[0] if close else key.field.get_default(call_default_factory=True)
+
+
+def _within_bounds(key: Key, number: float) -> float:
     low, high = bounds_of(key.field)
-    if isinstance(received, int | float) and not isinstance(received, bool):
-        nearest = low if low is not None and received < low else high if high is not None and received > high else None
-        if nearest is not None:
-            return override(key.path, nearest)
-    return override(key.path, key.field.get_default(call_default_factory=True))
+    return low if low is not None and number < low else high if high is not None and number > high else number
 
 
 def _value_at(value: Any, path: str) -> Any:

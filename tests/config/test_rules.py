@@ -1,0 +1,412 @@
+"""Every rule fires on a bad spec, stays silent on the nearest good one, and its fix mends the spec."""
+
+import dataclasses
+import shlex
+from dataclasses import dataclass, field
+
+import pytest
+from config.spec_cases import complete, model_of
+
+from tao_runtime.codes import CODES
+from tao_runtime.config.actions import ACTIONS
+from tao_runtime.config.counts import split_counts, steps_per_epoch, total_steps, warmup_steps
+from tao_runtime.config.keys import find_key
+from tao_runtime.config.rules import NO_FACTS, RULES, Facts, RuleContext, check_rules
+from tao_runtime.config.train import TrainSpec
+from tao_runtime.errors import Finding, Severity
+from tao_runtime.spec.build import build_spec
+
+COSMOS_RL = "backend=cosmos-rl"
+N_248 = Facts(num_train_records=248, num_val_records=50)
+SHARD_8 = "policy.parallelism.dp_shard_size=8"
+
+
+@dataclass
+class Case:
+    """One bad spec and the nearest good one."""
+
+    code: str
+    bad: list[str]
+    good: list[str]
+    action: str = "train"
+    severity: Severity = Severity.ERROR
+    facts: Facts = NO_FACTS
+    good_facts: Facts | None = None
+    key: str | None = None
+    says: list[str] = field(default_factory=list)
+    mends: bool = True
+
+
+CASES = [
+    Case(
+        "SPEC_BATCH_NOT_DIVISIBLE", ["train.train_batch_per_replica=30"], ["train.train_batch_per_replica=28"], says=["30", "4"]
+    ),
+    Case(
+        "SPEC_BATCH_NOT_DIVISIBLE",
+        ["train.train_batch_per_replica=2"],
+        ["train.train_batch_per_replica=2", "train.train_policy.mini_batch=2"],
+        says=["2", "4"],
+    ),
+    Case(
+        "SPEC_ZERO_STEPS",
+        [SHARD_8],
+        [SHARD_8],
+        facts=N_248,
+        good_facts=dataclasses.replace(N_248, num_train_records=249),
+        says=["248", "8", "31", "32"],
+    ),
+    Case(
+        "SPEC_ZERO_STEPS",
+        ["train.train_policy.dataset.test_size=10", "custom.val_dataset=null"],
+        ["train.train_policy.dataset.test_size=9", "custom.val_dataset=null"],
+        facts=Facts(num_train_records=41),
+        says=["31"],
+    ),
+    Case("SPEC_ZERO_STEPS", [], ["train.train_batch_per_replica=4"], facts=Facts(num_train_records=5), says=["5"]),
+    Case(
+        "SPEC_ZERO_STEPS",
+        [],
+        ["train.train_batch_per_replica=3", "train.train_policy.mini_batch=3"],
+        facts=Facts(num_train_records=3),
+    ),
+    Case(
+        "SPEC_FPS_XOR_NFRAMES",
+        ["custom.vision.nframes=8"],
+        ["custom.vision.nframes=8", "custom.vision.fps=null"],
+        says=["1.0", "8"],
+    ),
+    Case("SPEC_FPS_XOR_NFRAMES", ["custom.vision.fps=null"], ["custom.vision.fps=2"], says=["neither"]),
+    Case("SPEC_COMPILE_DENSE", [COSMOS_RL, "train.compile=true"], ["train.compile=true"]),
+    Case("SPEC_PARALLEL_DENSE", [COSMOS_RL, "policy.parallelism.cp_size=2"], ["policy.parallelism.cp_size=2"], says=["2"]),
+    Case("SPEC_PARALLEL_DENSE", [COSMOS_RL, "policy.parallelism.pp_size=2"], [COSMOS_RL, "policy.parallelism.pp_size=1"]),
+    Case("SPEC_GPU_COUNT", [SHARD_8], [SHARD_8], facts=Facts(num_gpus=4), good_facts=Facts(num_gpus=8), says=["8", "4"]),
+    Case("SPEC_GPU_COUNT", ["native.device=cuda"], [], facts=Facts(num_gpus=0), mends=False),
+    Case(
+        "SPEC_LORA_TARGETS",
+        ['policy.lora.target_modules=["q_proj","attn.qkv"]', 'policy.lora.modules_to_save=["visual"]'],
+        ['policy.lora.target_modules=["q_proj","attn.qkv"]'],
+        says=["attn.qkv"],
+    ),
+    Case(
+        "SPEC_LORA_INIT",
+        [COSMOS_RL, "policy.lora.init_lora_weights=pissa_niter_16"],
+        ["policy.lora.init_lora_weights=pissa_niter_16"],
+        says=["pissa_niter_16"],
+    ),
+    Case("SPEC_LR_PARTS", ["train.optm_lr=[1e-6,1e-5]"], [COSMOS_RL, "train.optm_lr=[1e-6,1e-5]"]),
+    Case(
+        "SPEC_LR_PARTS", [COSMOS_RL, "policy.lora.r=8", "train.optm_lr=[1e-6,1e-5]"], [COSMOS_RL, "train.optm_lr=[1e-6,1e-5]"]
+    ),
+    Case(
+        "SPEC_LR_PARTS",
+        [COSMOS_RL, 'train.optm_lr={"visual":1e-6}'],
+        [COSMOS_RL, 'train.optm_lr={"visual":1e-6,"global":1e-5}'],
+        says=["visual"],
+        mends=False,
+    ),
+    Case("SPEC_OUTPUT_MISSING", ["results_dir=null"], ["results_dir=null", "train.output_dir=out"]),
+    Case(
+        "SPEC_REQUIRED_MISSING", ["custom.train_dataset.annotation_path=null"], [], key="custom.train_dataset.annotation_path"
+    ),
+    Case("SPEC_REQUIRED_MISSING", ["custom.train_dataset.media_path=null"], [], key="custom.train_dataset.media_path"),
+    Case(
+        "SPEC_REQUIRED_MISSING",
+        ["custom.val_dataset=null"],
+        ["custom.val_dataset=null", "validation.enable=false"],
+        key="custom.val_dataset.annotation_path",
+    ),
+    Case(
+        "SPEC_REQUIRED_MISSING",
+        ["custom.val_dataset=null"],
+        ["custom.val_dataset=null", "train.train_policy.dataset.test_size=0.1"],
+        key="custom.val_dataset.annotation_path",
+    ),
+    Case(
+        "SPEC_REQUIRED_MISSING",
+        ["custom.val_dataset=null", "validation.dataset.name=its-val"],
+        ["custom.val_dataset=null", "validation.dataset.name=its-val", COSMOS_RL],
+        key="custom.val_dataset.annotation_path",
+    ),
+    Case("SPEC_REQUIRED_MISSING", ["custom.val_dataset.media_path=null"], [], key="custom.val_dataset.media_path"),
+    Case(
+        "SPEC_MODEL_URI",
+        [COSMOS_RL, "policy.model_name_or_path=nvidia/Cosmos-Reason2-8B"],
+        [COSMOS_RL, "policy.model_name_or_path=/models/nvidia/Cosmos-Reason2-8B"],
+        says=["nvidia/Cosmos-Reason2-8B"],
+    ),
+    Case("SPEC_MODEL_URI", [COSMOS_RL], [COSMOS_RL], facts=Facts(stages_models=False), good_facts=NO_FACTS),
+    Case(
+        "SPEC_WARMUP_FRACTION",
+        [COSMOS_RL, "train.optm_warmup_epochs=1.0"],
+        [COSMOS_RL, "train.optm_warmup_epochs=1"],
+        severity=Severity.WARNING,
+        says=["1.0"],
+    ),
+    Case(
+        "SPEC_WARMUP_FRACTION",
+        [COSMOS_RL, "train.optm_warmup_epochs=0.5"],
+        ["train.optm_warmup_epochs=0.5"],
+        severity=Severity.WARNING,
+    ),
+    Case("SPEC_CHECKPOINT_CADENCE", ["train.epoch=9"], ["train.epoch=10"], severity=Severity.WARNING, says=["9", "10"]),
+    Case(
+        "SPEC_EXPORT_WITHOUT_CHECKPOINT",
+        ["train.ckpt.enable_checkpoint=false"],
+        ["train.ckpt.enable_checkpoint=false", "train.ckpt.export_safetensors=false"],
+    ),
+    Case(
+        "SPEC_VALIDATION_BATCH",
+        [COSMOS_RL, SHARD_8],
+        [COSMOS_RL, SHARD_8],
+        facts=Facts(num_train_records=900, num_val_records=24),
+        good_facts=Facts(num_train_records=900, num_val_records=25),
+        says=["24", "3", "4"],
+    ),
+    Case(
+        "SPEC_VALIDATION_BATCH",
+        [COSMOS_RL, "custom.val_dataset=null", "train.train_policy.dataset.test_size=3"],
+        [COSMOS_RL, "custom.val_dataset=null", "train.train_policy.dataset.test_size=4"],
+        facts=Facts(num_train_records=900),
+    ),
+    Case(
+        "SPEC_CACHE_SHARED",
+        [COSMOS_RL, "validation.enable_dataset_cache=true"],
+        [COSMOS_RL, "validation.enable_dataset_cache=true", "train.train_policy.enable_dataset_cache=false"],
+    ),
+    Case(
+        "SPEC_MAX_LENGTH_VIDEO",
+        [COSMOS_RL, "policy.model_max_length=40959"],
+        [COSMOS_RL, "policy.model_max_length=40960"],
+        says=["40959", "40960"],
+    ),
+    Case(
+        "SPEC_MAX_LENGTH_VIDEO",
+        [COSMOS_RL, "policy.model_max_length=4096"],
+        [COSMOS_RL, "policy.model_max_length=4096"],
+        facts=Facts(has_video=True),
+        good_facts=Facts(has_video=False),
+    ),
+    Case("SPEC_MAX_LENGTH_VIDEO", [COSMOS_RL, "policy.model_max_length=4096"], ["policy.model_max_length=4096"]),
+    Case(
+        "SPEC_ASYNC_TP",
+        [COSMOS_RL, "train.async_tp_enabled=true"],
+        [COSMOS_RL, "train.async_tp_enabled=true", "train.compile=true"],
+    ),
+    Case("SPEC_GRAD_CLIP", ["train.optm_grad_norm_clip=0"], ["train.optm_grad_norm_clip=0.01"], severity=Severity.WARNING),
+    Case("SPEC_LR_HIGH", ["train.optm_lr=1.1e-3"], ["train.optm_lr=1e-3"], severity=Severity.WARNING, says=["0.0011"]),
+    Case(
+        "SPEC_LR_HIGH",
+        ["policy.lora.r=8", "train.optm_lr=1.1e-2"],
+        ["policy.lora.r=8", "train.optm_lr=1e-2"],
+        severity=Severity.WARNING,
+    ),
+    Case(
+        "SPEC_VISION_LIMITS",
+        ["custom.vision.min_pixels=2000", "custom.vision.max_pixels=1000"],
+        ["custom.vision.min_pixels=1000"],
+    ),
+    Case(
+        "SPEC_VISION_LIMITS",
+        ["custom.vision.min_frames=8", "custom.vision.max_frames=4"],
+        ["custom.vision.min_frames=4", "custom.vision.max_frames=4"],
+    ),
+    Case(
+        "SPEC_VISION_LIMITS",
+        ["custom.vision.resized_height=320"],
+        ["custom.vision.resized_height=320", "custom.vision.resized_width=320"],
+    ),
+    Case(
+        "SPEC_VISION_LIMITS",
+        ["custom.vision.video_start=2", "custom.vision.video_end=2"],
+        ["custom.vision.video_start=2", "custom.vision.video_end=2.5"],
+    ),
+    Case("SPEC_FPS_XOR_NFRAMES", ["vision.nframes=8"], ["vision.nframes=8", "vision.fps=null"], action="evaluate"),
+    Case("SPEC_FPS_XOR_NFRAMES", ["num_frames=8"], ["num_frames=8", "fps=null"], action="inference"),
+    Case(
+        "SPEC_VISION_LIMITS",
+        ["vision.resized_width=320"],
+        ["vision.resized_width=320", "vision.resized_height=64"],
+        action="evaluate",
+    ),
+    Case("SPEC_REQUIRED_MISSING", ["dataset.annotation_path=null"], [], action="evaluate"),
+    Case("SPEC_OUTPUT_MISSING", ["results_dir=null"], [], action="evaluate"),
+    Case(
+        "SPEC_LORA_BASE_MISSING",
+        ["model.enable_lora=true"],
+        ["model.enable_lora=true", "model.base_model_path=/base"],
+        action="evaluate",
+    ),
+    Case("SPEC_LORA_BASE_MISSING", ["enable_lora=true"], ["enable_lora=true", "base_model_path=/base"], action="inference"),
+    Case(
+        "SPEC_LORA_BASE_MISSING",
+        ["model.enable_lora=true"],
+        ["model.enable_lora=true", "model.base_model_path=/base"],
+        action="quantize",
+    ),
+    Case(
+        "SPEC_MODEL_IS_CHECKPOINT",
+        ["model.model_name=/run/1/checkpoints/epoch_3/policy"],
+        ["model.model_name=/run/1/safetensors/epoch_3"],
+        action="evaluate",
+    ),
+    Case("SPEC_MODEL_IS_CHECKPOINT", ["model_path=checkpoints/step_7"], ["model_path=safetensors/step_7"], action="inference"),
+    Case(
+        "SPEC_MODEL_IS_CHECKPOINT",
+        ["model.model_path=/r/checkpoints/step_7/"],
+        ["model.model_path=/r/checkpoints"],
+        action="quantize",
+    ),
+    Case("SPEC_MODEL_URI", [COSMOS_RL, "model.model_name=a/b"], [COSMOS_RL, "model.model_name=./a/b"], action="evaluate"),
+    Case("SPEC_MODEL_URI", [COSMOS_RL, "model_path=a/b"], ["model_path=a/b"], action="inference"),
+    Case("SPEC_SHARDS_NOT_WHOLE", ["num_gpus=3", "model.tp_size=2"], ["num_gpus=4", "model.tp_size=2"], action="evaluate"),
+    Case("SPEC_GPU_COUNT", ["num_gpus=3"], ["num_gpus=2"], action="evaluate", facts=Facts(num_gpus=2)),
+    Case("SPEC_GPU_COUNT", ["num_gpus=3"], ["num_gpus=1"], action="inference", facts=Facts(num_gpus=0)),
+    Case(
+        "SPEC_BERTSCORE_MODEL",
+        ['metrics.names=["bertscore"]'],
+        ['metrics.names=["bertscore"]', "metrics.bertscore_model=/models/deberta"],
+        action="evaluate",
+    ),
+    Case("SPEC_REQUIRED_MISSING", ["media=null"], [], action="inference"),
+    Case("SPEC_OUTPUT_MISSING", ["results_dir=null"], [], action="inference"),
+    Case("SPEC_OUTPUT_MISSING", ["results_dir=null"], [], action="quantize"),
+    Case(
+        "SPEC_CALIBRATION_LENGTH",
+        ["calibration_dataset.max_sequence_length=4095"],
+        ["calibration_dataset.max_sequence_length=4096"],
+        action="quantize",
+        says=["4095"],
+    ),
+    Case(
+        "SPEC_CALIBRATION_DATA",
+        ["quantization_method.quantization_scheme=W8A8"],
+        ["quantization_method.quantization_scheme=FP8_DYNAMIC"],
+        action="quantize",
+        says=["W8A8"],
+    ),
+    Case(
+        "SPEC_CALIBRATION_DATA",
+        ["calibration_dataset.dataset_id=a/b", "calibration_dataset.annotation_path=c.json"],
+        ["calibration_dataset.dataset_id=a/b", "quantization_method.quantization_scheme=NVFP4"],
+        action="quantize",
+    ),
+    Case("SPEC_REQUIRED_MISSING", ["model_path=null"], [], action="export"),
+    Case("SPEC_OUTPUT_MISSING", ["results_dir=null"], [], action="export"),
+]
+
+# Judged on the file as written, not on overrides: see the tests below.
+WRITTEN_KEY_RULES = {"SPEC_POLICY_TYPE", "SPEC_TP_SIZE_IMPLICIT"}
+
+
+def judged(findings: list[Finding], code: str, key: str | None = None) -> list[Finding]:
+    return [f for f in findings if f.code == code and f.severity is not Severity.SKIPPED and key in (None, f.where.key)]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.action}-{case.code}")
+def test_rule_fires_on_the_bad_spec_and_is_silent_on_the_nearest_good_one(case: Case) -> None:
+    bad = complete(case.action, *case.bad, facts=case.facts)
+    assert bad.form_findings == []
+    (finding,) = judged(bad.findings, case.code, case.key)
+    assert finding.severity is case.severity
+    assert finding.rule == CODES[case.code].rule
+    assert finding.fix
+    for word in case.says:
+        assert word in finding.what
+    good = complete(case.action, *case.good, facts=case.good_facts or case.facts)
+    assert good.form_findings == []
+    assert judged(good.findings, case.code, case.key) == []
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.mends], ids=lambda case: f"{case.action}-{case.code}")
+def test_pasting_the_fix_mends_the_spec(case: Case) -> None:
+    (finding,) = judged(complete(case.action, *case.bad, facts=case.facts).findings, case.code, case.key)
+    words = shlex.split(finding.fix)
+    assert words[::2] == ["--set"] * (len(words) // 2)
+    mended = complete(case.action, *case.bad, *words[1::2], facts=case.facts)
+    assert mended.form_findings == []
+    assert judged(mended.findings, case.code, case.key) == []
+
+
+def test_every_rule_of_every_action_has_a_case() -> None:
+    tested = {(case.action, case.code) for case in CASES} | {("train", code) for code in WRITTEN_KEY_RULES}
+    assert {(action, rule.code) for action, rules in RULES.items() for rule in rules} == tested
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.name)
+def test_rules_read_keys_that_exist_and_say_where_they_come_from(action) -> None:
+    for rule in action.rules:
+        assert rule.reads
+        assert rule.source
+        assert [path for path in rule.reads if find_key(action.model, path) is None] == [], rule.code
+
+
+@pytest.mark.parametrize(
+    ("code", "key", "backend"),
+    [
+        ("SPEC_POLICY_TYPE", "train.train_policy.type", "native"),
+        ("SPEC_TP_SIZE_IMPLICIT", "policy.parallelism.tp_size", "cosmos-rl"),
+    ],
+)
+def test_keys_that_must_be_written_are_missed_in_a_file(code: str, key: str, backend: str) -> None:
+    template = complete("train", f"backend={backend}").value
+    *parents, leaf = key.split(".")
+    section = template
+    for name in parents:
+        section = section[name]
+    kept = section.pop(leaf)
+    (finding,) = judged(build_spec("tao-finetune-cosmos-reason", "train", (), template).findings, code)
+    assert finding.where.key == key
+    section[leaf] = kept
+    assert judged(build_spec("tao-finetune-cosmos-reason", "train", (), template).findings, code) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "overrides", "facts"),
+    [
+        ("SPEC_ZERO_STEPS", [], Facts(num_train_records=1000)),
+        ("SPEC_GPU_COUNT", [SHARD_8], Facts(num_gpus=8)),
+        ("SPEC_VALIDATION_BATCH", [COSMOS_RL], Facts(num_val_records=8)),
+    ],
+)
+def test_a_rule_without_its_facts_is_skipped_not_passed(code: str, overrides: list[str], facts: Facts) -> None:
+    (skipped,) = [f for f in complete("train", *overrides).findings if f.code == code]
+    assert skipped.severity is Severity.SKIPPED
+    assert "not known" in skipped.what
+    assert [f for f in complete("train", *overrides, facts=facts).findings if f.code == code] == []
+
+
+def test_rules_judge_the_back_end_of_the_context_over_that_of_the_spec() -> None:
+    spec = model_of("train", "train.compile=true")
+    assert judged(check_rules("train", RuleContext(spec)), "SPEC_COMPILE_DENSE") == []
+    assert judged(check_rules("train", RuleContext(spec, backend="cosmos-rl")), "SPEC_COMPILE_DENSE") != []
+
+
+def test_steps_are_those_of_the_run_that_was_observed() -> None:
+    spec: TrainSpec = model_of("train", SHARD_8)
+    assert steps_per_epoch(spec, 248) == 0
+    assert steps_per_epoch(spec, 249) == 1
+    assert total_steps(spec, 249) == 10
+    assert total_steps(model_of("train", SHARD_8, "train.max_num_steps=3"), 249) == 3
+
+
+def test_warmup_is_whole_steps_and_at_most_the_run() -> None:
+    assert warmup_steps(model_of("train", "train.optm_warmup_epochs=0.5"), 320) == 5
+    assert warmup_steps(model_of("train", "train.optm_warmup_epochs=2"), 320) == 20
+    assert warmup_steps(model_of("train", "train.optm_warmup_epochs=50"), 320) == 100
+
+
+@pytest.mark.parametrize(
+    ("overrides", "train", "validation"),
+    [
+        ([], 100, 7),
+        (["validation.enable=false"], 100, 0),
+        (["custom.val_dataset=null", "train.train_policy.dataset.test_size=0.25"], 75, 25),
+        (["custom.val_dataset=null", "train.train_policy.dataset.test_size=0.001"], 99, 1),
+        (["custom.val_dataset=null", "train.train_policy.dataset.test_size=30"], 70, 30),
+        (["custom.val_dataset=null", "train.train_policy.dataset.test_size=500"], 1, 99),
+        (["train.train_policy.dataset.test_size=30"], 100, 7),
+    ],
+)
+def test_the_validation_split_is_taken_off_the_training_records(overrides: list[str], train: int, validation: int) -> None:
+    counts = split_counts(model_of("train", *overrides), 100, 7)
+    assert (counts.train, counts.validation) == (train, validation)
