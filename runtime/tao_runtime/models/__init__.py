@@ -1,0 +1,1 @@
+"""Load, adapt and export models."""

@@ -1,0 +1,212 @@
+"""Load a Qwen3-VL folder as it is on disk, or draw its weights at random; never anything between the two.
+
+Stock transformers fills a missing tensor with random numbers and drops one it does not know, with a log line at most. Here
+either is an error that names the tensors. Nothing here reaches a network: staging turns hf_model:// names into folders.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from tao_runtime.errors import Finding, TaoError, Where
+from tao_runtime.media.pixels import PixelStatistics
+from tao_runtime.media.sampling import VisionGeometry
+from tao_runtime.models.attention import choose_attention
+
+Init = Literal["pretrained", "random"]
+SHOWN_NAMES = 8
+
+
+def load_model(
+    folder: str | Path,
+    *,
+    init: Init = "pretrained",
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str = "cpu",
+    seed: int = 0,
+) -> Any:
+    """Load the model of a folder, in evaluation mode, with the key-value cache of training off.
+
+    Args:
+        folder: holds config.json and, for `pretrained`, safetensors files.
+        init: `random` draws the weights that config.json describes.
+        dtype: of all floating parameters; buffers keep theirs.
+        device: where the model goes.
+        seed: of random weights.
+
+    Raises:
+        TaoError: ACCESS_MODEL_FOLDER_MISSING, ACCESS_MODEL_INCOMPLETE, RUN_MODEL_UNSUPPORTED or RUN_MODEL_MISMATCH.
+    """
+    path = model_folder(folder)
+    config = _read_config(path)
+    attention = choose_attention(torch.device(device)).value
+    model: Any = _random(config, seed, attention) if init == "random" else _pretrained(path, config, dtype, attention)
+    model = model.to(device=device)
+    _cast_parameters(model, dtype)
+    model.config.use_cache = False
+    model.config.text_config.use_cache = False
+    return model.eval()
+
+
+def model_folder(folder: str | Path) -> Path:
+    """Return the folder as a path.
+
+    Raises:
+        TaoError: ACCESS_MODEL_FOLDER_MISSING when it is not a folder with a config.json.
+    """
+    if str(folder).startswith("hf_model://"):
+        what = f"{folder} is a name on the Hub; this command reads folders"
+        raise _fault("ACCESS_MODEL_FOLDER_MISSING", what, folder, "Download the model first, and name its folder.")
+    path = Path(folder)
+    if not (path / "config.json").is_file():
+        kind = "holds no config.json" if path.is_dir() else "is not a folder"
+        raise _fault(
+            "ACCESS_MODEL_FOLDER_MISSING", f"{path} {kind}", folder, "Name the folder that holds the model's config.json."
+        )
+    return path
+
+
+def load_tokenizer(folder: str | Path) -> Any:
+    """Load the tokenizer of a model folder, without looking at any other place.
+
+    Raises:
+        TaoError: ACCESS_MODEL_INCOMPLETE when there is none, or it has no chat template.
+    """
+    from transformers import AutoTokenizer
+
+    path = model_folder(folder)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
+    except (OSError, ValueError) as error:
+        what = f"{path} has no tokenizer that loads: {_first_line(error)}"
+        raise _fault("ACCESS_MODEL_INCOMPLETE", what, folder, f"Copy the tokenizer files of the model into {path}.") from None
+    if not tokenizer.chat_template:
+        what = f"{path} has no chat template"
+        raise _fault("ACCESS_MODEL_INCOMPLETE", what, folder, f"Copy chat_template.jinja of the model into {path}.")
+    return tokenizer
+
+
+def pad_id_of(tokenizer: Any) -> int:
+    """Return the id written into padding: the tokenizer's own, else the one that ends a text."""
+    return int(tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id)
+
+
+def vision_geometry(folder: str | Path) -> VisionGeometry:
+    """Read patch and merge sizes from config.json.
+
+    Raises:
+        TaoError: RUN_MODEL_UNSUPPORTED when the model has no Qwen3-VL vision tower.
+    """
+    path = model_folder(folder)
+    vision = json.loads((path / "config.json").read_text(encoding="utf-8")).get("vision_config")
+    if not isinstance(vision, dict) or "patch_size" not in vision:
+        raise _fault("RUN_MODEL_UNSUPPORTED", f"{path} has no vision tower", folder, "Use a model of the Qwen3-VL family.")
+    return VisionGeometry(vision["patch_size"], vision.get("spatial_merge_size", 2), vision.get("temporal_patch_size", 2))
+
+
+def pixel_statistics(folder: str | Path) -> PixelStatistics:
+    """Read the mean and deviation that the model's processor takes; Qwen3-VL's own where no file says."""
+    path = model_folder(folder)
+    for name in ("video_preprocessor_config.json", "preprocessor_config.json"):
+        if (path / name).is_file():
+            value = json.loads((path / name).read_text(encoding="utf-8"))
+            if "image_mean" in value and "image_std" in value:
+                return PixelStatistics(tuple(value["image_mean"]), tuple(value["image_std"]))
+    return PixelStatistics()
+
+
+def _read_config(path: Path) -> Any:
+    from transformers import AutoConfig
+
+    try:
+        config = AutoConfig.from_pretrained(path, local_files_only=True)
+    except (OSError, ValueError, KeyError) as error:
+        what = f"{path}/config.json can't be read: {_first_line(error)}"
+        raise _fault("RUN_MODEL_UNSUPPORTED", what, path, "Use a model of the Qwen3-VL family.") from None
+    if config.model_type != "qwen3_vl":
+        what = f"{path} is of type {config.model_type}; the native trainer reads qwen3_vl"
+        raise _fault("RUN_MODEL_UNSUPPORTED", what, path, "Use a model of the Qwen3-VL family.")
+    return config
+
+
+def _random(config: Any, seed: int, attention: str) -> nn.Module:
+    from transformers import Qwen3VLForConditionalGeneration
+
+    config._attn_implementation = attention
+    # A generator of its own would not reach the initialisers of transformers: seed the global one and put it back.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Qwen3VLForConditionalGeneration(config)
+
+
+def _pretrained(path: Path, config: Any, dtype: torch.dtype, attention: str) -> Any:
+    from transformers import Qwen3VLForConditionalGeneration
+
+    if not any(path.glob("*.safetensors")):
+        what = f"{path} holds no safetensors file"
+        raise _fault("ACCESS_MODEL_INCOMPLETE", what, path, "--set native.init=random, or name a folder with weights.")
+    loaded: Any
+    try:
+        loaded = Qwen3VLForConditionalGeneration.from_pretrained(
+            path,
+            config=config,
+            dtype=dtype,
+            attn_implementation=attention,
+            local_files_only=True,
+            use_safetensors=True,
+            output_loading_info=True,
+        )
+    except (OSError, ValueError, RuntimeError) as error:
+        what = f"the weights in {path} do not load: {_first_line(error)}"
+        raise _fault("RUN_MODEL_MISMATCH", what, path, "Copy the model's files again.") from None
+    model, info = loaded
+    _refuse_mismatch(path, info)
+    return model
+
+
+def _refuse_mismatch(path: Path, info: dict[str, Any]) -> None:
+    """Raise RUN_MODEL_MISMATCH when a tensor is missing, unknown or of another shape."""
+    faults = [
+        f"{len(names)} {word} ({_shown(names)})"
+        for word, names in (
+            ("missing", sorted(info.get("missing_keys", ()))),
+            ("unknown", sorted(info.get("unexpected_keys", ()))),
+            ("of another shape", sorted(str(key[0]) for key in info.get("mismatched_keys", ()))),
+        )
+        if names
+    ]
+    if faults:
+        what = f"the weights in {path} differ from its config.json: {', '.join(faults)}"
+        raise _fault("RUN_MODEL_MISMATCH", what, path, "Use the config.json that belongs to these weights.")
+
+
+def _cast_parameters(model: nn.Module, dtype: torch.dtype) -> None:
+    """Give floating parameters the type; buffers stay, since rotary frequencies lose their meaning in bfloat16."""
+    for parameter in model.parameters():
+        if parameter.is_floating_point():
+            parameter.data = parameter.data.to(dtype)
+
+
+def _shown(names: Sequence[str]) -> str:
+    more = len(names) - SHOWN_NAMES
+    return ", ".join(names[:SHOWN_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _first_line(error: BaseException) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def _fault(code: str, what: str, folder: str | Path, fix: str) -> TaoError:
+    return TaoError(Finding(code, what, Where(file=str(folder)), fix))
+
+
+def parameter_counts(parameters: Iterable[nn.Parameter]) -> tuple[int, int]:
+    """Return how many numbers are trainable, and how many there are in all."""
+    counts = [(parameter.numel() if parameter.requires_grad else 0, parameter.numel()) for parameter in parameters]
+    return sum(trainable for trainable, _ in counts), sum(total for _, total in counts)
