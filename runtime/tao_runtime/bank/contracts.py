@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tao_runtime.bank.schema import DIALECT
+from tao_runtime.bank.skill_info import skill_info_schema
 from tao_runtime.errors import FixKind, Severity
 
 TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
@@ -89,19 +90,6 @@ _SKILL_ENTRY = closed(
     }
 )
 
-_INPUT = closed(
-    {"name": TEXT, "kind": {"enum": ["file", "folder", "model", "text"]}, "spec_key": TEXT, "required": {"type": "boolean"}}
-)
-_OUTPUT = closed({"name": TEXT, "kind": {"enum": ["file", "folder", "model"]}, "path": TEXT})
-_SOURCE = closed(
-    {
-        "spec_key": TEXT,
-        "dataset": {"enum": ["train", "validation", "evaluation", "testing", "calibration"]},
-        "path": {"type": "string", "description": "Below the data set's root; empty is the root itself."},
-        "required": {"type": "boolean"},
-    }
-)
-
 CONTRACTS: dict[str, dict[str, Any]] = {
     "annotations": {
         "title": "Annotations (LLaVA)",
@@ -166,47 +154,7 @@ CONTRACTS: dict[str, dict[str, Any]] = {
             }
         ),
     },
-    "skill_info": {
-        "title": "references/skill_info.yaml of a model skill",
-        "description": "What a planner needs to know of a skill before it builds a spec.",
-        **closed(
-            {
-                "schema_version": {"const": "1.0"},
-                "name": TEXT,
-                "automl_enabled": {"type": "boolean"},
-                "model": closed(
-                    {"id": TEXT, "gated": {"type": "boolean"}, "licence": TEXT, "parameters": TEXT}, ["id", "gated"]
-                ),
-                "credentials": {
-                    "type": "array",
-                    "items": closed(
-                        {
-                            "name": TEXT,
-                            "required": {"type": "boolean"},
-                            "pass_as": {"enum": ["docker_env_var"]},
-                            "purpose": TEXT,
-                        }
-                    ),
-                },
-                "dataset": closed({"type": TEXT, "formats": TEXTS, "intents": TEXTS}),
-                "data_sources": {"type": "object", "additionalProperties": {"type": "array", "items": _SOURCE}},
-                "actions": {
-                    "type": "object",
-                    "additionalProperties": closed(
-                        {
-                            "summary": TEXT,
-                            "schema": TEXT,
-                            "template": TEXT,
-                            "inputs": {"type": "array", "items": _INPUT},
-                            "outputs": {"type": "array", "items": _OUTPUT},
-                            "spec_from_parent": {"type": "object", "additionalProperties": TEXT},
-                        }
-                    ),
-                },
-                "checkpoint": closed({"format": TEXT, "folder": {"type": "boolean"}}),
-            }
-        ),
-    },
+    "skill_info": skill_info_schema(),
 }
 
 
