@@ -129,5 +129,5 @@ def test_a_kill_in_the_middle_of_a_write_leaves_the_previous_checkpoint_and_no_t
     found, torn = find_newest(tmp_path)
     assert found is not None
     assert (found.step, torn) == (1, [])
-    remove_partial(tmp_path)
+    remove_partial(checkpoints.parent)
     assert [path.name for path in checkpoints.iterdir()] == ["epoch_1"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import IO, Any
 from uuid import uuid4
 
 from tao_runtime.environment import Environment, redact
+from tao_runtime.errors import Finding, Severity
 
 STATUS_NAME = "status.json"
 EVENTS_NAME = "events.jsonl"
@@ -164,6 +165,18 @@ class StatusLog:
         terminal = status in (RunStatus.SUCCESS, RunStatus.FAILURE, RunStatus.SKIPPED)
         self._lines.append(record, durable=durable or terminal)
 
+    def write_failure(self, findings: Sequence[Finding], component: str = "train") -> None:
+        """Append the terminal FAILURE record: codes as error_type, and every finding."""
+        errors = [finding for finding in findings if finding.severity is Severity.ERROR] or list(findings)
+        data = {
+            "component": component,
+            "event": "run_failed",
+            "error_type": ",".join(dict.fromkeys(finding.code for finding in errors)),
+            "findings": [finding.to_dict() for finding in findings],
+        }
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        self.write(RunStatus.FAILURE, f"{errors[0].code}: {errors[0].what}{more}", data)
+
     def close(self) -> None:
         """Close the file."""
         self._lines.close()
@@ -196,6 +209,19 @@ class EventLog:
     def close(self) -> None:
         """Close the file."""
         self._lines.close()
+
+
+def write_failure(path: Path, run_id: str, findings: Sequence[Finding]) -> None:
+    """Append a FAILURE record to a status file that is not open.
+
+    Raises:
+        OSError: when it can't be written.
+    """
+    log = StatusLog(path, run_id)
+    try:
+        log.write_failure(findings)
+    finally:
+        log.close()
 
 
 def clock_text(seconds: float) -> str:

@@ -95,7 +95,7 @@ def write_checkpoint(folder: Path, content: CheckpointContent) -> None:
         write_json(partial / MANIFEST, _manifest(content, partial, files))
         _sync(payload)
         _sync(partial)
-        _remove(folder)
+        remove_folder(folder)
         partial.rename(folder)
         _sync(folder.parent)
     finally:
@@ -153,9 +153,9 @@ def find_newest(output_dir: Path) -> tuple[FoundCheckpoint | None, list[Finding]
     return None, torn
 
 
-def remove_partial(output_dir: Path) -> None:
-    """Remove what killed runs left half written below `output_dir/RUN/checkpoints` and `…/safetensors`."""
-    for leftover in output_dir.glob("*/*/.*.partial"):
+def remove_partial(run_dir: Path) -> None:
+    """Remove what a killed run left half written: hidden folders beside its checkpoints and exports."""
+    for leftover in run_dir.glob("*/.*"):
         shutil.rmtree(leftover, ignore_errors=True)
 
 
@@ -174,8 +174,17 @@ def prune(checkpoints_dir: Path, max_keep: int) -> list[str]:
     newest_first = sorted(checkpoints_dir.glob("[!.]*"), key=_newness, reverse=True)
     superfluous = newest_first[max(1, max_keep) :]
     for folder in superfluous:
-        _remove(folder)
+        remove_folder(folder)
     return [folder.name for folder in superfluous]
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder so that a kill in between leaves something hidden, not something torn."""
+    if folder.exists():
+        doomed = folder.with_name(f".{folder.name}.removed.partial")
+        shutil.rmtree(doomed, ignore_errors=True)
+        folder.rename(doomed)
+        shutil.rmtree(doomed, ignore_errors=True)
 
 
 def _manifest(content: CheckpointContent, partial: Path, files: list[Path]) -> dict[str, Any]:
@@ -222,15 +231,6 @@ def _passed_over(finding: Finding) -> Finding:
         fix=f"rm -r '{finding.where.file}'",
         severity=Severity.WARNING,
     )
-
-
-def _remove(folder: Path) -> None:
-    """Remove a folder so that a kill in between leaves something hidden, not something torn."""
-    if folder.exists():
-        doomed = folder.with_name(f".{folder.name}.removed.partial")
-        shutil.rmtree(doomed, ignore_errors=True)
-        folder.rename(doomed)
-        shutil.rmtree(doomed, ignore_errors=True)
 
 
 def _sync(path: Path) -> None:

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from threading import Lock
 from typing import Generic, TypeVar
 
 from tao_runtime.data.loader import epoch_order
@@ -51,7 +50,7 @@ class FeedOptions:
     Attributes:
         num_threads: threads that prepare; 0 prepares when a sample is asked for.
         num_ahead: samples prepared before they are asked for.
-        cache_bytes: host memory for prepared samples, kept for later epochs; 0 keeps none.
+        cache_bytes: host memory for decoded frames, kept for later epochs.
     """
 
     num_threads: int
@@ -64,16 +63,12 @@ class SampleStream(Generic[SampleT]):
 
     Args:
         build: makes a sample from a record index; called from several threads.
-        size_of: bytes that a sample occupies.
-        options: threads, depth, memory.
+        options: threads and depth.
     """
 
-    def __init__(self, build: Callable[[int], SampleT], size_of: Callable[[SampleT], int], options: FeedOptions) -> None:
-        self._build, self._size_of, self._options = build, size_of, options
+    def __init__(self, build: Callable[[int], SampleT], options: FeedOptions) -> None:
+        self._build, self._options = build, options
         self._pool = ThreadPoolExecutor(options.num_threads, thread_name_prefix="sample") if options.num_threads else None
-        self._kept: dict[int, SampleT] = {}
-        self._kept_bytes = 0
-        self._lock = Lock()
 
     def batches(self, indices: Iterable[int], batch: int) -> Iterator[list[SampleT]]:
         """Yield lists of `batch` samples; the last may be shorter.
@@ -109,23 +104,11 @@ class SampleStream(Generic[SampleT]):
             ahead.append(self._submit(index))
 
     def _submit(self, index: int) -> Future[SampleT]:
-        if self._pool is not None and index not in self._kept:
-            return self._pool.submit(self._sample, index)
+        if self._pool is not None:
+            return self._pool.submit(self._build, index)
         done: Future[SampleT] = Future()
-        done.set_result(self._sample(index))
+        done.set_result(self._build(index))
         return done
-
-    def _sample(self, index: int) -> SampleT:
-        kept = self._kept.get(index)
-        if kept is not None:
-            return kept
-        sample = self._build(index)
-        size = self._size_of(sample)
-        with self._lock:
-            if index not in self._kept and self._kept_bytes + size <= self._options.cache_bytes:
-                self._kept[index] = sample
-                self._kept_bytes += size
-        return sample
 
 
 def choose_feed(num_workers: int, prefetch_factor: int) -> tuple[FeedOptions, str]:
@@ -145,5 +128,5 @@ def choose_feed(num_workers: int, prefetch_factor: int) -> tuple[FeedOptions, st
     options = FeedOptions(threads, threads * prefetch_factor, cache)
     return options, (
         f"{num_workers} workers asked for, {cores} cores; {prefetch_factor} samples ahead for each; "
-        f"{cache / 2**20:.0f} MiB keep prepared samples for later epochs (a quarter of free memory, at most 2 GiB)"
+        f"{cache / 2**20:.0f} MiB keep decoded frames for later epochs (a quarter of free memory, at most 2 GiB)"
     )

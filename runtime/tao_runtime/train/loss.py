@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-IGNORED_LABEL = -100
+from tao_runtime.data.samples import IGNORED
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,13 @@ def answer_targets(labels_BL: Tensor) -> AnswerTargets:  # noqa: N803
     """Find the answer tokens. Run it where the labels already are on the host: it would make a GPU wait.
 
     Args:
-        labels_BL: token ids, `IGNORED_LABEL` wherever nothing is to be learnt, int64, [B, L]. Position i is predicted
+        labels_BL: token ids, `IGNORED` wherever nothing is to be learnt, int64, [B, L]. Position i is predicted
             from position i - 1; a label at position 0 has no predictor and is not counted, as in transformers.
     """
-    shifted_BL = torch.full_like(labels_BL, IGNORED_LABEL)  # noqa: N806
+    shifted_BL = torch.full_like(labels_BL, IGNORED)  # noqa: N806
     shifted_BL[:, :-1] = labels_BL[:, 1:]
     flat = shifted_BL.reshape(-1)
-    positions_N = torch.nonzero(flat != IGNORED_LABEL).squeeze(1)  # noqa: N806
+    positions_N = torch.nonzero(flat != IGNORED).squeeze(1)  # noqa: N806
     return AnswerTargets(positions_N, flat[positions_N])
 
 

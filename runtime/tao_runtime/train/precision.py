@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from tao_runtime.config.train import TrainSpec
-from tao_runtime.errors import Finding, FixKind, TaoError, Where
+from tao_runtime.errors import Finding, FixKind, Where
 
 DEFAULT_SEED = 42
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -50,12 +50,8 @@ class Precision:
         return torch.autocast(self.device.type, dtype=self.compute)
 
 
-def choose_precision(spec: TrainSpec) -> tuple[Precision, list[Choice]]:
-    """Choose the device and read the formats.
-
-    Raises:
-        TaoError: SPEC_NATIVE_DTYPE for float16, HOST_NO_CUDA when CUDA is asked for and absent; all faults at once.
-    """
+def precision_faults(spec: TrainSpec) -> list[Finding]:
+    """Say which formats or devices can't be used: SPEC_NATIVE_DTYPE, HOST_NO_CUDA."""
     faults = [
         Finding(
             "SPEC_NATIVE_DTYPE",
@@ -77,8 +73,11 @@ def choose_precision(spec: TrainSpec) -> tuple[Precision, list[Choice]]:
     if spec.native.device == "cuda" and not torch.cuda.is_available():
         what = "native.device is cuda and torch sees no CUDA device"
         faults.append(Finding("HOST_NO_CUDA", what, Where(key="native.device"), fix="--set native.device=auto"))
-    if faults:
-        raise TaoError(faults)
+    return faults
+
+
+def choose_precision(spec: TrainSpec) -> tuple[Precision, list[Choice]]:
+    """Choose the device and read the formats; `precision_faults` must have found none."""
     device, choice = _choose_device(spec)
     precision = Precision(device, _DTYPES[spec.train.master_dtype], _DTYPES[spec.train.param_dtype])
     how = "autocast over weights of master_dtype" if precision.master is not precision.compute else "no autocast"

@@ -190,9 +190,14 @@ class Reporter:
     def finished(self, step: int, results: Mapping[str, Any]) -> None:
         """Report success."""
         self.close_bar()
-        self.events.write("run_finished", step=step, seconds=monotonic() - self._started_s, **results)
+        self.events.write("run_finished", **results)
         self.status.write(RunStatus.RUNNING, "Training complete.", {**self._progress(step), "event": "training_complete"})
-        self.status.write(RunStatus.SUCCESS, "Training finished successfully.", {**self._progress(step), **results})
+        self.status.write(RunStatus.SUCCESS, "Training finished successfully.", {**results, **self._progress(step)})
+
+    def failed(self, findings: Sequence[Finding]) -> None:
+        """Report a failure that ends the run, after everything was saved."""
+        self.close_bar()
+        self.status.write_failure(findings)
 
     def close_bar(self) -> None:
         """End the progress bar."""
@@ -208,8 +213,11 @@ class Reporter:
 
     def _progress(self, step: int) -> dict[str, Any]:
         plan = self._plan
-        done = step - self._start_step
-        per_step_s = (monotonic() - self._started_s) / done if done > 0 else 0.0
+        pace: dict[str, str] = {}
+        if step > self._start_step:
+            per_step_s = (monotonic() - self._started_s) / (step - self._start_step)
+            pace["time_per_epoch"] = clock_text(per_step_s * plan.steps_per_epoch)
+            pace["eta"] = clock_text(per_step_s * (plan.total_steps - step))
         return {
             "component": "train",
             "epoch": min(plan.num_epochs, (max(step, 1) - 1) // plan.steps_per_epoch + 1),
@@ -218,27 +226,5 @@ class Reporter:
             "max_step": plan.total_steps,
             "step_in_epoch": (max(step, 1) - 1) % plan.steps_per_epoch + 1 if step else 0,
             "steps_per_epoch": plan.steps_per_epoch,
-            "time_per_epoch": clock_text(per_step_s * plan.steps_per_epoch),
-            "eta": clock_text(per_step_s * (plan.total_steps - step)),
+            **pace,
         }
-
-
-def write_failure(path: Path, run_id: str, findings: Sequence[Finding]) -> None:
-    """Write the terminal FAILURE record: codes as error_type, every finding.
-
-    Raises:
-        OSError: when it can't be written.
-    """
-    errors = [finding for finding in findings if finding.severity == "error"] or list(findings)
-    log = StatusLog(path, run_id)
-    try:
-        data = {
-            "component": "train",
-            "event": "training_failed",
-            "error_type": ",".join(dict.fromkeys(finding.code for finding in errors)),
-            "findings": [finding.to_dict() for finding in findings],
-        }
-        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-        log.write(RunStatus.FAILURE, f"{errors[0].code}: {errors[0].what}{more}", data)
-    finally:
-        log.close()

@@ -1,0 +1,203 @@
+"""Decide everything about a run before anything is loaded or written, and report every fault at once."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tao_runtime.config.counts import has_val_dataset
+from tao_runtime.config.rules import RuleContext, check_rules
+from tao_runtime.config.train import DatasetPaths, TrainSpec
+from tao_runtime.dataset.lint import lint_annotations
+from tao_runtime.environment import Environment
+from tao_runtime.errors import Finding, Severity, raise_errors, worst_first
+from tao_runtime.files import sha256_of
+from tao_runtime.media.annotations import Record, read_annotations
+from tao_runtime.plan.split import held_out_indices
+from tao_runtime.plan.steps import StepPlan, plan_steps
+from tao_runtime.train.checkpoint import FoundCheckpoint, find_newest, open_checkpoint
+from tao_runtime.train.checks import ignored_keys, layout_faults, model_faults, output_faults
+from tao_runtime.train.feed import FeedOptions, choose_feed
+from tao_runtime.train.precision import Choice, Precision, choose_precision, choose_seed, precision_faults
+from tao_runtime.train.state import compare_fingerprints
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSet:
+    """Hold records and the folder that their media paths start from."""
+
+    records: tuple[Record, ...]
+    media_dir: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Hold everything that is decided about a run.
+
+    Attributes:
+        spec: the train spec.
+        plan: its schedule.
+        results_dir: folder of status.json and events.jsonl.
+        output_dir: folder that gets a folder for the run.
+        model_dir: folder of the model.
+        train, validation: records; validation is None when there is none.
+        precision: device and formats.
+        seed: of data order and initial values.
+        feed: how samples are prepared.
+        resume: checkpoint to go on from, None to begin.
+        fingerprint: what the run is made of, kept in checkpoints.
+        choices: automatic choices with reasons, to be printed.
+        findings: warnings and remarks.
+    """
+
+    spec: TrainSpec
+    plan: StepPlan
+    results_dir: Path
+    output_dir: Path
+    model_dir: Path
+    train: RecordSet
+    validation: RecordSet | None
+    precision: Precision
+    seed: int
+    feed: FeedOptions
+    resume: FoundCheckpoint | None
+    fingerprint: dict[str, Any]
+    choices: tuple[Choice, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def start_step(self) -> int:
+        """Optimizer steps already done."""
+        return 0 if self.resume is None else self.resume.step
+
+
+def results_dir_of(spec: TrainSpec) -> Path | None:
+    """Return the folder of status.json, None when the spec names none."""
+    name = spec.results_dir or spec.train.output_dir
+    return None if name is None else Path(name)
+
+
+def prepare_job(spec: TrainSpec, environment: Environment) -> Job:
+    """Check spec, machine, model folder, data and output, choose what is to be chosen; nothing is written.
+
+    Raises:
+        TaoError: with every fault that could be found.
+    """
+    findings = [*layout_faults(spec, environment), *ignored_keys(spec), *precision_faults(spec)]
+    findings += [*model_faults(spec), *output_faults(spec)]
+    train_set, val_set, of_data = _read_data(spec)
+    findings.extend(of_data)
+    num_val = None if val_set is None else len(val_set.records) or None
+    context = RuleContext(
+        spec=spec,
+        num_train_records=len(train_set.records) or None,
+        num_val_records=num_val,
+        stages_models=False,
+    )
+    findings.extend(f for f in check_rules("train", context) if f.severity is not Severity.SKIPPED)
+    raise_errors(findings)
+    precision, choices = choose_precision(spec)
+    plan = plan_steps(spec, len(train_set.records), num_val)
+    train_set, val_set = _split(train_set, val_set, plan)
+    seed, of_seed = choose_seed(spec)
+    feed, why_feed = choose_feed(
+        spec.train.train_policy.dataloader_num_workers, spec.train.train_policy.dataloader_prefetch_factor
+    )
+    fingerprint = _fingerprint(spec, plan, seed)
+    resume, of_resume = _resume(spec, fingerprint)
+    choices += [of_seed, Choice("samples", f"{feed.num_threads} threads", why_feed), _resume_choice(spec, resume)]
+    return Job(
+        spec=spec,
+        plan=plan,
+        results_dir=Path(spec.results_dir or spec.train.output_dir or "."),
+        output_dir=Path(spec.train.output_dir or spec.results_dir or "."),
+        model_dir=Path(spec.policy.model_name_or_path),
+        train=train_set,
+        validation=val_set,
+        precision=precision,
+        seed=seed,
+        feed=feed,
+        resume=resume,
+        fingerprint=fingerprint,
+        choices=tuple(choices),
+        findings=tuple(worst_first([*findings, *plan.findings, *of_resume])),
+    )
+
+
+def _read_data(spec: TrainSpec) -> tuple[RecordSet, RecordSet | None, list[Finding]]:
+    """Check both sets, every record and file, and read those without a fault."""
+    train, findings = _read_set(spec.custom.train_dataset)
+    if not spec.validation.enable or spec.custom.val_dataset is None or not has_val_dataset(spec):
+        return train, None, findings
+    validation, of_validation = _read_set(spec.custom.val_dataset)
+    return train, validation, [*findings, *of_validation]
+
+
+def _read_set(paths: DatasetPaths) -> tuple[RecordSet, list[Finding]]:
+    if paths.annotation_path is None or paths.media_path is None:
+        return RecordSet((), Path()), []
+    findings = lint_annotations(paths.annotation_path, paths.media_path).findings
+    if any(finding.severity is Severity.ERROR for finding in findings):
+        return RecordSet((), Path(paths.media_path)), findings
+    return RecordSet(tuple(read_annotations(paths.annotation_path).records), Path(paths.media_path)), findings
+
+
+def _split(train: RecordSet, validation: RecordSet | None, plan: StepPlan) -> tuple[RecordSet, RecordSet | None]:
+    """Take the validation records off the training set where no validation set is named."""
+    num_held_out = len(train.records) - plan.num_train_records
+    if validation is not None or num_held_out == 0:
+        return train, validation
+    keys = [record.media[0].path if record.media else record.id for record in train.records]
+    held_out = held_out_indices(keys, num_held_out)
+    kept = tuple(record for position, record in enumerate(train.records) if position not in held_out)
+    split_off = tuple(record for position, record in enumerate(train.records) if position in held_out)
+    return RecordSet(kept, train.media_dir), RecordSet(split_off, train.media_dir)
+
+
+def _fingerprint(spec: TrainSpec, plan: StepPlan, seed: int) -> dict[str, Any]:
+    """Return what decides the figures of a run, in values that JSON keeps."""
+    lora = spec.policy.lora
+    return {
+        "model_config_sha256": sha256_of(Path(spec.policy.model_name_or_path) / "config.json"),
+        "init": spec.native.init,
+        "lora": None if lora is None else lora.model_dump(mode="json"),
+        "annotations_sha256": sha256_of(Path(str(spec.custom.train_dataset.annotation_path))),
+        "num_train_records": plan.num_train_records,
+        "seed": seed,
+        "batch_per_rank": plan.batch_per_rank,
+        "micro_batch": plan.micro_batch,
+        "total_steps": plan.total_steps,
+        "warmup_steps": plan.warmup_steps,
+        "vision_sha256": hashlib.sha256(spec.custom.vision.model_dump_json().encode()).hexdigest(),
+        "system_prompt": spec.custom.system_prompt,
+        "param_dtype": spec.train.param_dtype,
+        "master_dtype": spec.train.master_dtype,
+    }
+
+
+def _resume(spec: TrainSpec, fingerprint: dict[str, Any]) -> tuple[FoundCheckpoint | None, list[Finding]]:
+    """Find the checkpoint that train.resume means.
+
+    Raises:
+        TaoError: when a named one is torn, or it belongs to another model or data set.
+    """
+    findings: list[Finding] = []
+    if spec.train.resume is False:
+        return None, findings
+    if spec.train.resume is True:
+        found, findings = find_newest(Path(spec.train.output_dir or spec.results_dir or "."))
+    else:
+        found = open_checkpoint(Path(spec.train.resume))
+    if found is not None:
+        findings.extend(compare_fingerprints(found.fingerprint, fingerprint))
+    return found, findings
+
+
+def _resume_choice(spec: TrainSpec, found: FoundCheckpoint | None) -> Choice:
+    if found is not None:
+        return Choice("start", f"after step {found.step}", f"train.resume: {found.folder}")
+    if spec.train.resume:
+        return Choice("start", "step 1", "train.resume is true and the output folder holds no whole checkpoint")
+    return Choice("start", "step 1", "train.resume is false")
