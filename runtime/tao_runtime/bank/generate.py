@@ -115,7 +115,8 @@ def _skill_paths(root: Path) -> list[str]:
 
 def _manifest(root: Path, generated: dict[str, str]) -> dict[str, Any]:
     """Return manifest.json: skills with their actions, pages and scripts, and a hash of every file an agent may read or run."""
-    hashes = {path: sha256_of(root / path) for path in _files_matching(root, _HASHED)}
+    hand_written = set(_files_matching(root, _HASHED)) - set(_files_matching(root, GENERATED_ONLY))
+    hashes = {path: sha256_of(root / path) for path in hand_written}
     hashes.update({path: hashlib.sha256(text.encode()).hexdigest() for path, text in generated.items()})
     paths = sorted(hashes)
     return {

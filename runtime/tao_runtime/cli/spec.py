@@ -12,7 +12,7 @@ from tao_runtime.config.actions import ACTIONS, COSMOS_REASON, action_of, skill_
 from tao_runtime.config.defaults import default_value, flatten
 from tao_runtime.config.rules import Facts
 from tao_runtime.config.train import TrainSpec
-from tao_runtime.errors import Finding, Severity, TaoError, Where, raise_errors
+from tao_runtime.errors import Finding, Severity, TaoError, Where, in_file, raise_errors
 
 if TYPE_CHECKING:
     from tao_runtime.spec.build import BuiltSpec
@@ -65,9 +65,8 @@ def _spec_arguments(parser: Parser, *, spec_required: bool = False) -> None:
 def _build(arguments: argparse.Namespace) -> CommandResult:
     from tao_runtime.spec.render import render, underived
 
-    built, facts = _built(arguments)
+    built, facts, findings = _built(arguments)
     backend = arguments.backend or "native"
-    findings = built.findings
     if built.model is None or any(finding.severity is Severity.ERROR for finding in findings):
         return CommandResult("spec build", {"spec": built.value, "written": None}, findings)
     text = render(built.model, backend, facts.num_train_records)
@@ -83,8 +82,7 @@ def _build(arguments: argparse.Namespace) -> CommandResult:
 def _check(arguments: argparse.Namespace) -> CommandResult:
     from tao_runtime.spec.render import underived
 
-    built, facts = _built(arguments)
-    findings = [*built.findings]
+    built, facts, findings = _built(arguments)
     if built.model is not None and arguments.backend is not None:
         findings.extend(underived(built.model, arguments.backend, facts.num_train_records))
     counts = severity_counts(findings)
@@ -121,41 +119,52 @@ def _effective(arguments: argparse.Namespace, path: Path) -> dict[str, Any]:
     return flatten(built.action.model, built.value)
 
 
-def _built(arguments: argparse.Namespace) -> tuple[BuiltSpec, Facts]:
-    """Build once to learn the annotation paths, then judge with the counts."""
+def _built(arguments: argparse.Namespace) -> tuple[BuiltSpec, Facts, list[Finding]]:
+    """Build once to learn the annotation paths, then judge with the counts; also return what counting found."""
     from tao_runtime.spec.build import build_spec
     from tao_runtime.spec.files import read_spec_file
 
     base = None if arguments.spec is None else read_spec_file(arguments.spec)
     first = build_spec(arguments.skill, arguments.action, arguments.overrides, base)
-    facts = _facts(arguments, first)
-    return build_spec(arguments.skill, arguments.action, arguments.overrides, base, facts=facts), facts
+    facts, found = _facts(arguments, first)
+    built = build_spec(arguments.skill, arguments.action, arguments.overrides, base, facts=facts)
+    return built, facts, found + (built.findings if base is None else in_file(built.findings, str(arguments.spec)))
 
 
-def _facts(arguments: argparse.Namespace, built: BuiltSpec) -> Facts:
-    train = _records(arguments.annotations) if arguments.annotations is not None else None
-    validation = None
+def _facts(arguments: argparse.Namespace, built: BuiltSpec) -> tuple[Facts, list[Finding]]:
+    train, validation = arguments.annotations, None
     if isinstance(built.model, TrainSpec):
         custom = built.model.custom
-        train = train or _records_if_here(custom.train_dataset.annotation_path)
-        validation = _records_if_here(custom.val_dataset.annotation_path) if custom.val_dataset is not None else None
-    return Facts(
+        train = train or _if_here(custom.train_dataset.annotation_path)
+        validation = _if_here(custom.val_dataset.annotation_path) if custom.val_dataset is not None else None
+    found: list[Finding] = []
+    num_train, has_video = _count(train, found)
+    num_val, _ = _count(validation, found)
+    facts = Facts(
         backend=arguments.backend,
-        num_train_records=None if train is None else len(train),
-        num_val_records=None if validation is None else len(validation),
+        num_train_records=num_train,
+        num_val_records=num_val,
         num_gpus=arguments.num_gpus,
-        has_video=None if train is None else any(ref.kind == "video" for record in train for ref in record.media),
+        has_video=has_video,
     )
+    return facts, found
 
 
-def _records_if_here(path: str | None) -> list[Any] | None:
-    return _records(Path(path)) if path is not None and Path(path).is_file() else None
+def _if_here(path: str | None) -> Path | None:
+    return Path(path) if path is not None and Path(path).is_file() else None
 
 
-def _records(path: Path) -> list[Any]:
-    from tao_runtime.media.annotations import read_annotations
+def _count(path: Path | None, findings: list[Finding]) -> tuple[int | None, bool | None]:
+    """Count the records of an annotation file and say whether any has a video; None, None without a file."""
+    if path is None:
+        return None, None
+    from tao_runtime.media.annotations import media_of, scan_records
 
-    return list(read_annotations(path).records)
+    number, has_video = 0, False
+    for _, record in scan_records(path, findings):
+        number += 1
+        has_video = has_video or any(kind == "video" for kind, _ in media_of(record))
+    return number, has_video
 
 
 def _write(path: Path, text: str) -> None:
