@@ -110,6 +110,7 @@ CODES: dict[str, Code] = {
     "RUN_CHECKPOINT_TORN": Code("A checkpoint is incomplete or its bytes have changed."),
     "RUN_MODEL_UNSUPPORTED": Code("A model is not of the Qwen3-VL family."),
     "RUN_MODEL_MISMATCH": Code("A model's weights and its config.json differ."),
+    "RUN_NO_ADAPTER": Code("An adapter is asked for where there is none."),
     "RUN_ADAPTER_BASE": Code("An adapter's base model is missing or is another one."),
     "RUN_NOTHING_TRAINABLE": Code("The model has no trainable parameter."),
     "RUN_LOSS_NOT_FINITE": Code("The loss or the gradient is NaN or infinite."),

@@ -1,0 +1,127 @@
+"""Gather findings about records: exact counts, a bounded number in full, and only the rules that were asked for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from tao_runtime.codes import CODES
+from tao_runtime.errors import Finding, FixKind, Severity, TaoError, Where
+
+MAX_FINDINGS_PER_CODE = 1000
+MAX_SHOWN_CHARS = 200
+
+
+def shown(value: object) -> str:
+    """Return a value from a user's file as short text that any terminal and any encoding can show."""
+    text = value if isinstance(value, str) else repr(value)
+    if len(text) > MAX_SHOWN_CHARS:
+        text = text[: MAX_SHOWN_CHARS - 1] + "…"
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Say which checks count: rule numbers (`D12`) or codes, both in `only` and in `skip`.
+
+    Attributes:
+        only: when not empty, nothing else counts.
+        skip: what does not count.
+    """
+
+    only: frozenset[str] = frozenset()
+    skip: frozenset[str] = frozenset()
+
+    def wants(self, code: str) -> bool:
+        """Tell whether findings of this code count."""
+        names = {code, CODES[code].rule}
+        return (not self.only or not self.only.isdisjoint(names)) and self.skip.isdisjoint(names)
+
+    def filtered(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Return the findings that count; a failure of the command itself always does."""
+        return [f for f in findings if self.wants(f.code) or f.code.startswith(("USAGE", "INTERNAL"))]
+
+
+def select(only: Sequence[str] = (), skip: Sequence[str] = ()) -> Selection:
+    """Make a selection from command-line words; a word may hold several, separated by commas.
+
+    Raises:
+        TaoError: USAGE_ARGUMENTS for a word that is neither a rule number nor a code, with the nearest one.
+    """
+    known = set(CODES) | {code.rule for code in CODES.values() if code.rule}
+    chosen = [frozenset(part.strip().upper() for word in words for part in word.split(",")) for words in (only, skip)]
+    unknown = sorted((chosen[0] | chosen[1]) - known)
+    if unknown:
+        nearest = get_close_matches(unknown[0], sorted(known), n=1)
+        fix = (
+            f"Did you mean {nearest[0]}?"
+            if nearest
+            else "Use a rule number such as D12 or a code of references/error-codes.md."
+        )
+        raise TaoError(Finding("USAGE_ARGUMENTS", f"no rule or code is called {', '.join(unknown)}", fix=fix))
+    return Selection(*chosen)
+
+
+@dataclass(slots=True)
+class Collector:
+    """Gather findings of one annotation file.
+
+    Attributes:
+        file: the annotation file, named in every finding.
+        counts: how often each code and severity was found, beyond the bound too.
+    """
+
+    file: str
+    findings: list[Finding] = field(default_factory=list)
+    counts: Counter[tuple[str, Severity]] = field(default_factory=Counter)
+
+    def add(
+        self,
+        code: str,
+        what: str,
+        fix: str,
+        *,
+        record: tuple[int, object] | None = None,
+        severity: Severity = Severity.ERROR,
+        kind: FixKind = FixKind.MANUAL,
+    ) -> None:
+        """Add a finding.
+
+        Args:
+            code: the code word.
+            what: the fact.
+            fix: the action.
+            record: index and own id of the record; None for the file as a whole.
+            severity: how much it matters.
+            kind: how the fix is applied.
+        """
+        key = (code, severity)
+        self.counts[key] += 1
+        if self.counts[key] > MAX_FINDINGS_PER_CODE:
+            return
+        where = Where(file=self.file)
+        if record is not None:
+            own_id = None if record[1] is None else shown(record[1])
+            where = Where(file=self.file, record_index=record[0], record_id=own_id)
+        self.findings.append(Finding(code, what, where, fix, severity, kind, CODES[code].rule))
+
+    def extend(self, findings: Iterable[Finding]) -> None:
+        """Add findings made elsewhere."""
+        for finding in findings:
+            self.counts[finding.code, finding.severity] += 1
+            self.findings.append(finding)
+
+    def summary(self) -> list[Finding]:
+        """Return the findings, with one more for each code that goes beyond the bound."""
+        rest = []
+        for (code, severity), count in self.counts.items():
+            hidden = count - MAX_FINDINGS_PER_CODE
+            if hidden > 0 and not code.startswith("DATA_ANNOTATIONS"):
+                what = f"{hidden} more records have this fault; {count} in all"
+                fix = "Mend the named ones the same way everywhere, then check again."
+                rest.append(Finding(code, what, Where(file=self.file), fix, severity, rule=CODES[code].rule))
+        return [*self.findings, *rest]

@@ -1,0 +1,130 @@
+"""Check a whole annotation file: every record, every rule of the table whose number starts with D that needs no spec.
+
+Fields are checked in one pass over plain dictionaries; media files are looked at afterwards, each once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tao_runtime.codes import CODES
+from tao_runtime.dataset.collector import Collector
+from tao_runtime.dataset.lint_fields import FieldChecks
+from tao_runtime.dataset.lint_media import MediaChecks
+from tao_runtime.dataset.lint_sets import SetChecks
+from tao_runtime.errors import Finding, FixKind, Severity, TaoError, Where
+from tao_runtime.media.annotations import scan_records
+
+FIELD_RULES = ("D1", "D2", "D9", "D10", "D11", "D12", "D13")
+MEDIA_RULES = ("D3", "D4", "D15")
+ANNOTATIONS_IN_ROOT = "annotations.json"
+
+
+@dataclass(frozen=True, slots=True)
+class LintResult:
+    """Say what a lint looked at and found.
+
+    Attributes:
+        annotations: the file.
+        media_dir: the media folder, None when media were not looked at.
+        num_records: records that parse.
+        num_with_video: those with at least one video.
+        num_media: different media files named.
+        media_names: the media files as records write them, to compare sets with.
+        findings: bounded in number.
+        counts: how often each code was found in all.
+        checked: numbers of the rules that were applied.
+        skipped: rule number to the reason why it was not applied.
+    """
+
+    annotations: Path
+    media_dir: Path | None
+    num_records: int
+    num_with_video: int
+    num_media: int
+    media_names: frozenset[str]
+    findings: list[Finding]
+    counts: Mapping[str, int]
+    checked: tuple[str, ...]
+    skipped: Mapping[str, str]
+
+
+def lint_annotations(annotations: str | Path, media_dir: str | Path | None = None, *, with_media: bool = True) -> LintResult:
+    """Check an annotation file and the media it names.
+
+    Args:
+        annotations: JSON array, JSON lines or Parquet.
+        media_dir: folder that media paths are relative to; without it media can't be checked.
+        with_media: False leaves media alone: structure and fields only.
+    """
+    out = Collector(str(annotations))
+    fields, sets = FieldChecks(out), SetChecks(out)
+    root, why_not = _media_root(media_dir, with_media=with_media)
+    media_checks = None if root is None else MediaChecks(out, root)
+    num_records, num_with_video = 0, 0
+    media_names: set[str] = set()
+    of_file: list[Finding] = []
+    try:
+        for index, raw in scan_records(annotations, of_file):
+            num_records += 1
+            media, turns = fields.check(index, raw)
+            sets.check(index, raw.get("id"), media, turns)
+            num_with_video += any(kind == "video" for kind, _ in media)
+            media_names.update(path for _, path in media if isinstance(path, str))
+            if media_checks is not None:
+                media_checks.take(index, raw, media)
+    except TaoError as error:
+        of_file.extend(error.findings)
+    out.extend(of_file)
+    sets.end()
+    if media_checks is not None:
+        media_checks.end()
+    _add_fps_faults(out, fields, media_checks)
+    return LintResult(
+        annotations=Path(annotations),
+        media_dir=root,
+        num_records=num_records,
+        num_with_video=num_with_video,
+        num_media=len(media_names),
+        media_names=frozenset(media_names),
+        findings=[*out.summary(), *([] if why_not is None or not media_names else [_not_looked(out.file, why_not)])],
+        counts=_by_code(out.counts),
+        checked=FIELD_RULES if why_not else (*FIELD_RULES, *MEDIA_RULES),
+        skipped=dict.fromkeys(MEDIA_RULES, why_not) if why_not else {},
+    )
+
+
+def _media_root(media_dir: str | Path | None, *, with_media: bool) -> tuple[Path | None, str | None]:
+    """Return the media folder, or None and why media are not looked at."""
+    if not with_media:
+        return None, "--no-media was given"
+    if media_dir is None:
+        return None, "no media folder was given"
+    return Path(media_dir), None
+
+
+def _add_fps_faults(out: Collector, fields: FieldChecks, media: MediaChecks | None) -> None:
+    """Report missing and wrong rates, naming the measured one where the file could be measured."""
+    for index, own_id, code, what, videos in fields.fps_faults:
+        rate = None if media is None else media.right_rate(videos)
+        if rate is None:
+            fix, kind = "Set video_fps to the file's frame rate; given the media folder, this check names it.", FixKind.MANUAL
+        else:
+            fix, kind = f"Set video_fps to {rate}, measured in the file.", FixKind.EDIT
+        out.add(code, what, fix, record=(index, own_id), kind=kind)
+
+
+def _not_looked(file: str, why_not: str) -> Finding:
+    what = f"media files were not looked at: {why_not}"
+    fix = "Pass --media-dir DIR and leave out --no-media."
+    return Finding("DATA_MEDIA_NOT_CHECKED", what, Where(file=file), fix, Severity.SKIPPED, rule="D3")
+
+
+def _by_code(counts: Counter[tuple[str, Severity]]) -> dict[str, int]:
+    by_code: Counter[str] = Counter()
+    for (code, _), count in counts.items():
+        by_code[code] += count
+    return {code: by_code[code] for code in CODES if by_code[code]}

@@ -1,0 +1,200 @@
+"""Check the media files that records name (rules D3, D4, D12, D15): there, inside the media folder, readable, at their rate."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tao_runtime.dataset.collector import Collector, shown
+from tao_runtime.dataset.lint_fields import is_rate
+from tao_runtime.errors import Finding, FixKind, Severity, TaoError
+from tao_runtime.media.probe import VideoFacts, probe_video
+
+RATE_TOLERANCE = 0.02
+
+
+@dataclass(slots=True)
+class MediaUse:
+    """Say which records name one file: `(index, id, rate that the record gives for this file, all its videos)`."""
+
+    kind: str
+    records: list[tuple[int, Any, Any, list[Any]]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class MediaState:
+    """Say what one named file is: usable (no fault), or why not.
+
+    Attributes:
+        fault: code, fact, fix and kind of fix; None when the file is there.
+        facts: what probing measured; None for images and for what can't be used.
+    """
+
+    fault: tuple[str, str, str, FixKind] | None = None
+    facts: VideoFacts | None = None
+
+
+class MediaChecks:
+    """Collect the files that records name; then look at each file once, several at a time."""
+
+    def __init__(self, out: Collector, media_dir: Path) -> None:
+        self._out = out
+        self._folder = MediaFolder(media_dir)
+        self._uses: dict[Any, MediaUse] = {}
+        self.states: dict[Any, MediaState] = {}
+
+    @property
+    def num_files(self) -> int:
+        """Number of different media that records name."""
+        return len(self._uses)
+
+    def take(self, index: int, raw: dict[str, Any], media: list[tuple[Any, Any]]) -> None:
+        """Remember the media of one record."""
+        videos = [path for kind, path in media if kind == "video"]
+        rates = iter(_rates(raw.get("video_fps"), len(videos)))
+        for kind, path in media:
+            rate = next(rates) if kind == "video" else None
+            key = path if isinstance(path, str) else repr(path)
+            if not isinstance(path, str):
+                self.states[key] = MediaState(_invalid(f"the {kind} is {shown(path)}, of type {type(path).__name__}"))
+            self._uses.setdefault(key, MediaUse(kind)).records.append((index, raw.get("id"), rate, videos))
+
+    def end(self, num_threads: int | None = None) -> None:
+        """Look at every file and add what is wrong, in the order of the records."""
+        unseen = [(key, use.kind) for key, use in self._uses.items() if key not in self.states]
+        with ThreadPoolExecutor(num_threads or min(8, (os.cpu_count() or 1) * 2)) as pool:
+            looked = pool.map(lambda item: self._folder.look(*item), unseen)
+            self.states.update(zip((key for key, _ in unseen), looked, strict=True))
+        for key, use in self._uses.items():
+            state = self.states[key]
+            if state.fault is not None:
+                code, what, fix, kind = state.fault
+                for index, own_id, *_ in use.records:
+                    self._out.add(code, what, fix, record=(index, own_id), kind=kind)
+            elif state.facts is not None:
+                self._judge(key, use, state.facts)
+
+    def right_rate(self, videos: Sequence[Any]) -> float | list[float] | None:
+        """Return what video_fps should be for a record with these videos; None when one of them was not measured."""
+        facts = [self.states[path].facts if isinstance(path, str) and path in self.states else None for path in videos]
+        rates = [round(one.average_fps, 6) for one in facts if one is not None]
+        if len(rates) < len(videos):
+            return None
+        return rates[0] if len(set(rates)) == 1 else rates
+
+    def _judge(self, name: str, use: MediaUse, facts: VideoFacts) -> None:
+        for index, own_id, rate, videos in use.records:
+            if is_rate(rate) and not agrees(rate, facts):
+                what = f"video_fps is {rate:g} for {shown(name)}; the file has {facts.average_fps:g}"
+                fix = f"Set video_fps to {self.right_rate(videos) or facts.average_fps}."
+                self._warn("DATA_VIDEO_FPS_CONTRADICTS", what, fix, (index, own_id))
+        first = use.records[0][:2]
+        if facts.num_frames < 2:
+            what = f"{shown(name)} has {facts.num_frames} frame; a video needs 2"
+            for index, own_id, *_ in use.records:
+                self._out.add("DATA_VIDEO_ONE_FRAME", what, "Use it as an image, or leave it out.", record=(index, own_id))
+        if facts.header_frames and facts.was_decoded and facts.header_frames > facts.num_frames:
+            what = f"the header of {shown(name)} claims {facts.header_frames} frames, {facts.num_frames} decode"
+            self._warn("DATA_VIDEO_HEADER_COUNT", what, "Copy or encode the file again.", first)
+        if facts.is_variable_rate:
+            what = f"the frames of {shown(name)} are unevenly spaced, {facts.average_fps:.3f} fps on average"
+            fix = f"ffmpeg -i IN -vf fps={facts.average_fps:.3f} OUT, if other tools will read it."
+            self._warn("DATA_VIDEO_VARIABLE_RATE", what, fix, first)
+        if facts.rotation_deg:
+            size = f"{facts.width} x {facts.height}"
+            what = f"metadata turn {shown(name)} by {facts.rotation_deg} degrees; it is shown {size}"
+            self._warn("DATA_VIDEO_ROTATED", what, "Encode it again upright, if other tools will read it.", first)
+        if facts.audio_is_first:
+            what = f"stream 0 of {shown(name)} is audio"
+            self._warn("DATA_VIDEO_AUDIO_FIRST", what, "ffmpeg -i IN -map 0:v -map 0:a? -c copy OUT", first)
+
+    def _warn(self, code: str, what: str, fix: str, record: tuple[int, Any]) -> None:
+        kind = FixKind.EDIT if code == "DATA_VIDEO_FPS_CONTRADICTS" else FixKind.MANUAL
+        self._out.add(code, what, fix, record=record, severity=Severity.WARNING, kind=kind)
+
+
+class MediaFolder:
+    """Resolve names inside one media folder; what a name means is judged by where it ends."""
+
+    def __init__(self, root: Path) -> None:
+        self._named = root
+        self._root = os.path.realpath(root)
+        self._entries: dict[str, dict[str, list[str]]] = {}
+
+    def look(self, name: str, kind: str) -> MediaState:
+        """Say whether a name leads to usable media; videos are measured."""
+        fault = self._fault(name)
+        if fault is not None:
+            return MediaState(fault)
+        path = os.path.join(self._root, name)  # noqa: PTH118 - pathlib would drop what os.path.realpath needs
+        try:
+            if kind == "video":
+                return MediaState(facts=probe_video(path))
+            _refuse_empty(path)
+        except TaoError as error:
+            finding: Finding = error.findings[0]
+            return MediaState((finding.code, finding.what.replace(path, shown(name)), finding.fix, finding.fix_kind))
+        return MediaState()
+
+    def _fault(self, name: str) -> tuple[str, str, str, FixKind] | None:
+        if not name or "\0" in name or "://" in name:
+            return _invalid(f"{shown(name)!r} does not name a file in the media folder")
+        real = os.path.realpath(os.path.join(self._root, name))  # noqa: PTH118
+        if real != self._root and not real.startswith(self._root.rstrip(os.sep) + os.sep):
+            what = f"{shown(name)} ends outside the media folder {self._named}, at {shown(real)}"
+            return "DATA_MEDIA_OUTSIDE_ROOT", what, "Copy the file into the media folder and name it there.", FixKind.MANUAL
+        if os.path.isfile(real):  # noqa: PTH113
+            return None
+        if os.path.isdir(real):  # noqa: PTH112
+            return _invalid(f"{shown(name)} is a folder")
+        found = self._in_other_case(name)
+        if found is not None:
+            what = f"{shown(name)} does not exist; {shown(found)} does, and names tell small from capital letters"
+            return "DATA_MEDIA_MISSING", what, f'Write "{shown(found)}".', FixKind.EDIT
+        what = f"{shown(name)} does not exist in {self._named}"
+        return "DATA_MEDIA_MISSING", what, "Put the file there, or leave this record out.", FixKind.MANUAL
+
+    def _in_other_case(self, name: str) -> str | None:
+        """Return the one existing name that differs in small and capital letters only."""
+        folder, parts = self._root, []
+        for part in Path(name).parts:
+            if part not in {".", ""}:
+                same = self._names(folder).get(part.casefold(), [])
+                if len(same) != 1:
+                    return None
+                parts.append(same[0])
+                folder = os.path.join(folder, same[0])  # noqa: PTH118
+        return "/".join(parts) or None
+
+    def _names(self, folder: str) -> dict[str, list[str]]:
+        if folder not in self._entries:
+            names: dict[str, list[str]] = {}
+            for entry in os.listdir(folder) if os.path.isdir(folder) else []:  # noqa: PTH112, PTH208
+                names.setdefault(entry.casefold(), []).append(entry)
+            self._entries[folder] = names
+        return self._entries[folder]
+
+
+def agrees(rate: float, facts: VideoFacts) -> bool:
+    """Tell whether a rate is within 2 % of the measured one or of the header's (the file's nominal rate)."""
+    nominal = facts.header_fps or facts.average_fps
+    return min(abs(rate - fps) / fps for fps in (facts.average_fps, nominal)) <= RATE_TOLERANCE
+
+
+def _refuse_empty(path: str) -> None:
+    from tao_runtime.media.container import refuse_stand_in
+
+    refuse_stand_in(path, os.path.getsize(path))  # noqa: PTH202
+
+
+def _rates(fps: Any, num_videos: int) -> list[Any]:
+    """Return the rate that a record gives for each of its videos."""
+    return fps if isinstance(fps, list) and len(fps) == num_videos else [fps] * num_videos
+
+
+def _invalid(what: str) -> tuple[str, str, str, FixKind]:
+    return "DATA_MEDIA_PATH_INVALID", what, "Name a file by its path inside the media folder.", FixKind.MANUAL
