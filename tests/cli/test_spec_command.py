@@ -90,6 +90,40 @@ def test_records_are_counted_where_the_spec_points_when_the_file_is_here(annotat
     assert code == 0
 
 
+@pytest.mark.parametrize(
+    ("action", "annotation_key", "media_key"),
+    [
+        ("train", "custom.train_dataset.annotation_path", "custom.train_dataset.media_path"),
+        ("evaluate", "dataset.annotation_path", "dataset.media_dir"),
+        ("quantize", "calibration_dataset.annotation_path", "calibration_dataset.media_dir"),
+    ],
+)
+def test_root_mode_stands_for_annotations_and_media_and_an_explicit_path_wins(
+    action, annotation_key, media_key, capsys
+) -> None:
+    words = ["build", "--action", action, "--set", "results_dir=out", "--dataset", "/data/its/"]
+    words += ["--set", "validation.enable=false"] if action == "train" else []
+
+    def value_at(document: dict, path: str) -> str:
+        value = document["data"]["spec"]
+        for name in path.split("."):
+            value = value[name]
+        return value
+
+    code, document = run(capsys, *words)
+    assert (code, value_at(document, annotation_key), value_at(document, media_key)) == (
+        0,
+        "/data/its/annotations.json",
+        "/data/its",
+    )
+    code, document = run(capsys, *words, "--set", f"{annotation_key}=/other.json")
+    assert (code, value_at(document, annotation_key), value_at(document, media_key)) == (0, "/other.json", "/data/its")
+
+
+def test_root_mode_of_an_action_without_data_is_a_usage_error(capsys) -> None:
+    assert run(capsys, "build", "--action", "export", "--dataset", "x")[0] == 2
+
+
 def test_the_length_rule_asks_whether_the_records_have_video(annotations, tmp_path, capsys) -> None:
     images = tmp_path / "images.json"
     images.write_text(annotations.read_text().replace('"video": ', '"image": '))

@@ -117,6 +117,7 @@ OTHER: dict[str, str] = {
     "logging.logger": '["console"]',
     "logging.project_name": "p",
     "logging.experiment_name": "e",
+    "redis": "13000",
     "native.device": "cpu",
     "native.num_threads": "2",
     "native.init": "random",

@@ -90,7 +90,7 @@ The product of all six sizes is the number of GPUs that the job must get (C8). W
 links; only gradients cross nodes. The platform asks for nodes and GPUs: tao-skill-bank:tao-run-platform takes them from these
 keys. More ranks mean fewer steps per epoch: lower the batch or expect fewer updates. The dense model needs cp_size and pp_size
 1 on cosmos-rl (C6).""",
-        ("policy.parallelism",),
+        ("policy.parallelism", "redis"),
     ),
     PageSection(
         "Optimisation and data loading",

@@ -50,11 +50,15 @@ def _spec_arguments(parser: Parser, *, spec_required: bool = False) -> None:
     _action_arguments(parser, action_default="train")
     helptext = "spec file" if spec_required else "start from this file instead of the template"
     parser.add_argument("--spec", type=Path, metavar="FILE", required=spec_required, help=helptext)
+    parser.add_argument("--dataset", metavar="ROOT", help="ROOT/annotations.json and media under ROOT, as the action's data")
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides", help="override; repeatable"
     )
     parser.add_argument(
-        "--for", dest="backend", choices=("native", "cosmos-rl"), help="back end that will run it (default: the spec's)"
+        "--for",
+        dest="backend",
+        choices=("native", "cosmos-rl"),
+        help="back end to judge for (default: the spec's); build also renders for it",
     )
     parser.add_argument(
         "--annotations", type=Path, metavar="FILE", help="training annotations to count (default: the spec's, when here)"
@@ -119,15 +123,36 @@ def _effective(arguments: argparse.Namespace, path: Path) -> dict[str, Any]:
     return flatten(built.action.model, built.value)
 
 
+# Keys of annotation file and media folder that `--dataset ROOT` stands for.
+_ROOT_KEYS = {
+    "train": ("custom.train_dataset.annotation_path", "custom.train_dataset.media_path"),
+    "evaluate": ("dataset.annotation_path", "dataset.media_dir"),
+    "quantize": ("calibration_dataset.annotation_path", "calibration_dataset.media_dir"),
+}
+
+
+def _overrides(arguments: argparse.Namespace) -> list[str]:
+    """Return the overrides, those of root mode first so that an explicit path wins."""
+    if arguments.dataset is None:
+        return list(arguments.overrides)
+    if arguments.action not in _ROOT_KEYS:
+        raise TaoError(
+            Finding("USAGE_ARGUMENTS", f"--dataset has no meaning for action {arguments.action}", fix="Leave --dataset out.")
+        )
+    annotations, media = _ROOT_KEYS[arguments.action]
+    root = arguments.dataset.rstrip("/") or "/"
+    return [f"{annotations}={root}/annotations.json", f"{media}={root}", *arguments.overrides]
+
+
 def _built(arguments: argparse.Namespace) -> tuple[BuiltSpec, Facts, list[Finding]]:
     """Build once to learn the annotation paths, then judge with the counts; also return what counting found."""
     from tao_runtime.spec.build import build_spec
     from tao_runtime.spec.files import read_spec_file
 
     base = None if arguments.spec is None else read_spec_file(arguments.spec)
-    first = build_spec(arguments.skill, arguments.action, arguments.overrides, base)
-    facts, found = _facts(arguments, first)
-    built = build_spec(arguments.skill, arguments.action, arguments.overrides, base, facts=facts)
+    overrides = _overrides(arguments)
+    facts, found = _facts(arguments, build_spec(arguments.skill, arguments.action, overrides, base))
+    built = build_spec(arguments.skill, arguments.action, overrides, base, facts=facts)
     return built, facts, found + (built.findings if base is None else in_file(built.findings, str(arguments.spec)))
 
 

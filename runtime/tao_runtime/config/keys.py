@@ -129,9 +129,10 @@ def _scalar_text(annotation: Any, limits: Sequence[Any]) -> str:
         return "a section"
     pattern = next((str(item.pattern) for item in limits if getattr(item, "pattern", None)), None)
     if pattern is not None:
-        return _either(pattern.strip("^$").strip("()").replace("[1-9][0-9]*", "N").split("|"))
-    words: dict[Any, str] = {type(None): "null", bool: "true or false", int: "a whole number", float: "a number", str: "text"}
-    return words[annotation] + (_bounds_text(limits) if annotation in (int, float) else "")
+        words = pattern.strip("^$").strip("()").replace("[1-9][0-9]*", "N").replace("[0-9]{1,5}", "digits in quotes")
+        return _either(words.split("|"))
+    names: dict[Any, str] = {type(None): "null", bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+    return names[annotation] + (_bounds_text(limits) if annotation in (int, float) else "")
 
 
 def _either(words: list[str]) -> str:

@@ -298,6 +298,12 @@ class TrainSpec(Section):
     policy: PolicySection = Field(default_factory=PolicySection, description="Model.")
     custom: CustomSection = Field(default_factory=CustomSection, description="Data, prompt and vision.")
     logging: LoggingSection = Field(default_factory=LoggingSection, description="Reports.")
+    redis: str = Field(
+        "12800",
+        pattern=r"^[0-9]{1,5}$",
+        description="Port from which cosmos-rl's controller looks for a free one for its redis-server.",
+        json_schema_extra=meta(backends=BACKENDS_COSMOS_RL),
+    )
     native: NativeSection = Field(
         default_factory=NativeSection,
         description="Options of this runtime's own trainer.",
