@@ -168,7 +168,7 @@ def read_rows(results: Path) -> list[dict[str, Any]]:
 
 def accuracy_of(rows: Sequence[dict[str, Any]]) -> float:
     """Return the share of responses that are the true answer, counted here and not taken from the evaluation's summary."""
-    return sum(str(row["response"]).strip().lower() == row["gt"] for row in rows) / len(rows)
+    return sum(str(row["response"]).strip().lower() == str(row["gt"]) for row in rows) / len(rows)
 
 
 def check_claims(settings: Settings, results: dict[str, Path]) -> list[Claim]:
