@@ -147,6 +147,12 @@ CODES: dict[str, Code] = {
     "DRIFT_MISSING": Code("A generated file is missing."),
     "DRIFT_STALE": Code("A generated file differs from what the source gives."),
     "DRIFT_EXTRA": Code("A file stands where only generated files belong."),
+    # Preflight: what was not looked at, and secrets
+    "DATA_NOT_CHECKED": Code("No data set was named, so none was looked at."),
+    "SPEC_NOT_CHECKED": Code("No spec was given, so none was judged."),
+    "ACCESS_NOT_CHECKED": Code("Access to the model was not tried."),
+    "HOST_NOT_CHECKED": Code("The host was not looked at."),
+    "ACCESS_SECRET_EXPOSED": Code("A spec or a command line holds a credential.", "H10"),
     # Annotation files
     "DATA_ANNOTATIONS_UNREADABLE": Code("An annotation file can't be opened.", "D1"),
     "DATA_ANNOTATIONS_EMPTY": Code("An annotation file holds no records.", "D1"),
@@ -223,6 +229,21 @@ CODES: dict[str, Code] = {
     "ACCESS_MODEL_LFS_POINTER": Code("A model file is a Git LFS pointer instead of the content."),
     "ACCESS_CACHE_UNWRITABLE": Code("The Hub's cache can't be written."),
     "HOST_DISK_MODEL": Code("The disk has no room for the model's files.", "H4"),
+    # Results of an evaluation
+    "RESULTS_MISSING": Code("A path leads to no results.json."),
+    "RESULTS_UNREADABLE": Code("A results file can't be read."),
+    "RESULTS_SYNTAX": Code("Part of a results file does not parse."),
+    "RESULTS_NOT_ARRAY": Code("A results file is not an array of rows."),
+    "RESULTS_TOTALS_ONLY": Code("A results file holds totals instead of answers."),
+    "RESULTS_EMPTY": Code("A results file holds no rows."),
+    "RESULTS_ROW_INVALID": Code("A row of a results file can't be judged."),
+    "RESULTS_VALUE_NOT_TEXT": Code("A value of a results row is not a text."),
+    "RESULTS_TRUTH_UNREADABLE": Code("The chosen policy can't read a true answer."),
+    "RESULTS_ROW_DUPLICATE": Code("Two rows answer the same question about the same media."),
+    "RESULTS_ID_UNKNOWN": Code("A row belongs to no record of the annotations."),
+    "RESULTS_RECORDS_UNANSWERED": Code("Records of the annotations have no row in the results."),
+    "RESULTS_NO_FAILURES": Code("Every row of the results is right."),
+    "RESULTS_MEDIA_MISSING": Code("The media file of a failure does not exist."),
 }
 
 

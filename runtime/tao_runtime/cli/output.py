@@ -28,6 +28,7 @@ class CommandResult:
         data: plain JSON values, the command's own result.
         findings: faults and remarks, in any order.
         text: what a person reads on stdout; printed as it is, without `--json`.
+        text_shows_findings: `text` holds the findings already, so that they are not listed again on stderr.
         exit_code: overrides the code that the findings give (requeue, interrupted); None = by findings.
     """
 
@@ -35,6 +36,7 @@ class CommandResult:
     data: Any = None
     findings: Sequence[Finding] = ()
     text: str = ""
+    text_shows_findings: bool = False
     exit_code: int | None = None
 
 
@@ -98,7 +100,8 @@ def print_result(result: CommandResult, *, as_json: bool) -> int:
     else:
         if result.text:
             sys.stdout.write(redact(result.text.rstrip("\n")) + "\n")
-        sys.stderr.write(redact(render_findings(findings)))
+        if not result.text_shows_findings:
+            sys.stderr.write(redact(render_findings(findings)))
     return code
 
 

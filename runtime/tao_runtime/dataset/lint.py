@@ -5,12 +5,11 @@ Fields are checked in one pass over plain dictionaries; media files are looked a
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from tao_runtime.codes import CODES
 from tao_runtime.dataset.collector import Collector
 from tao_runtime.dataset.lint_fields import FieldChecks
 from tao_runtime.dataset.lint_media import MediaChecks
@@ -20,6 +19,7 @@ from tao_runtime.media.annotations import scan_records
 
 FIELD_RULES = ("D1", "D2", "D9", "D10", "D11", "D12", "D13")
 MEDIA_RULES = ("D3", "D4", "D15")
+ALL_RULES = (*FIELD_RULES, *MEDIA_RULES)
 ANNOTATIONS_IN_ROOT = "annotations.json"
 
 
@@ -35,7 +35,7 @@ class LintResult:
         num_media: different media files named.
         media_names: the media files as records write them, to compare sets with.
         findings: bounded in number.
-        counts: how often each code was found in all.
+        counts: how often each code and severity was found in all.
         checked: numbers of the rules that were applied.
         skipped: rule number to the reason why it was not applied.
     """
@@ -47,9 +47,21 @@ class LintResult:
     num_media: int
     media_names: frozenset[str]
     findings: list[Finding]
-    counts: Mapping[str, int]
+    counts: Mapping[tuple[str, Severity], int]
     checked: tuple[str, ...]
     skipped: Mapping[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain JSON values, without the findings."""
+        return {
+            "annotations": str(self.annotations),
+            "media_dir": None if self.media_dir is None else str(self.media_dir),
+            "num_records": self.num_records,
+            "num_with_video": self.num_with_video,
+            "num_media": self.num_media,
+            "rules_checked": list(self.checked),
+            "rules_skipped": dict(self.skipped),
+        }
 
 
 def lint_annotations(annotations: str | Path, media_dir: str | Path | None = None, *, with_media: bool = True) -> LintResult:
@@ -67,6 +79,8 @@ def lint_annotations(annotations: str | Path, media_dir: str | Path | None = Non
     num_records, num_with_video = 0, 0
     media_names: set[str] = set()
     of_file: list[Finding] = []
+    checked: tuple[str, ...] = FIELD_RULES if why_not else ALL_RULES
+    skipped = dict.fromkeys(MEDIA_RULES, why_not) if why_not else {}
     try:
         for index, raw in scan_records(annotations, of_file):
             num_records += 1
@@ -78,6 +92,7 @@ def lint_annotations(annotations: str | Path, media_dir: str | Path | None = Non
                 media_checks.take(index, raw, media)
     except TaoError as error:
         of_file.extend(error.findings)
+        checked, skipped = ("D1",), dict.fromkeys(ALL_RULES[1:], "the annotation file can't be read")
     out.extend(of_file)
     sets.end()
     if media_checks is not None:
@@ -91,9 +106,9 @@ def lint_annotations(annotations: str | Path, media_dir: str | Path | None = Non
         num_media=len(media_names),
         media_names=frozenset(media_names),
         findings=[*out.summary(), *([] if why_not is None or not media_names else [_not_looked(out.file, why_not)])],
-        counts=_by_code(out.counts),
-        checked=FIELD_RULES if why_not else (*FIELD_RULES, *MEDIA_RULES),
-        skipped=dict.fromkeys(MEDIA_RULES, why_not) if why_not else {},
+        counts=out.counts,
+        checked=checked,
+        skipped=skipped,
     )
 
 
@@ -121,10 +136,3 @@ def _not_looked(file: str, why_not: str) -> Finding:
     what = f"media files were not looked at: {why_not}"
     fix = "Pass --media-dir DIR and leave out --no-media."
     return Finding("DATA_MEDIA_NOT_CHECKED", what, Where(file=file), fix, Severity.SKIPPED, rule="D3")
-
-
-def _by_code(counts: Counter[tuple[str, Severity]]) -> dict[str, int]:
-    by_code: Counter[str] = Counter()
-    for (code, _), count in counts.items():
-        by_code[code] += count
-    return {code: by_code[code] for code in CODES if by_code[code]}

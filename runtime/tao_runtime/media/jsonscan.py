@@ -68,7 +68,7 @@ class RecordDecoder:
     def __init__(self) -> None:
         self.constants: list[str] = []
         self._decoder = JSONDecoder(parse_constant=self.constants.append)
-        self.scan_once = self._decoder.scan_once
+        self.scan_once: Any = self._decoder.scan_once  # type: ignore[attr-defined]
 
     def decode(self, text: str, start: int) -> tuple[Any, int]:
         """Return the value at `start` and the place after it.

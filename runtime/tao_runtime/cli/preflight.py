@@ -1,0 +1,51 @@
+"""`tao-runtime preflight`: find every fault that can be known before launch."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from tao_runtime.cli.dataset_arguments import add_dataset_arguments
+from tao_runtime.cli.output import CommandResult, add_command
+from tao_runtime.config.actions import ACTIONS, COSMOS_REASON, skill_names
+
+
+def add_parser(commands: Any, summary: str) -> None:
+    """Add `preflight`."""
+    parser = add_command(commands, "preflight", summary, _run)
+    parser.add_argument("--spec", type=Path, metavar="FILE", help="spec to judge; without it, spec and access are skipped")
+    parser.add_argument("--skill", choices=skill_names(), default=COSMOS_REASON, help="skill (default: %(default)s)")
+    actions = tuple(dict.fromkeys(action.name for action in ACTIONS))
+    parser.add_argument("--action", choices=actions, default="train", help="action (default: %(default)s)")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides", help="override; repeatable"
+    )
+    parser.add_argument(
+        "--for", dest="backend", choices=("native", "cosmos-rl"), help="back end that will run it (default: the spec's)"
+    )
+    parser.add_argument("--num-gpus", type=int, metavar="N", help="GPUs that the job will have")
+    add_dataset_arguments(parser)
+
+
+def _run(arguments: argparse.Namespace) -> CommandResult:
+    from tao_runtime.dataset.collector import select
+    from tao_runtime.environment import read_environment
+    from tao_runtime.preflight.datasets import named_source
+    from tao_runtime.preflight.run import PreflightRequest, run_preflight
+
+    annotations, media_dir = named_source(arguments.annotations, arguments.media_dir, arguments.dataset)
+    request = PreflightRequest(
+        spec=arguments.spec,
+        skill=arguments.skill,
+        action=arguments.action,
+        overrides=arguments.overrides,
+        annotations=annotations,
+        media_dir=media_dir,
+        backend=arguments.backend,
+        num_gpus=arguments.num_gpus,
+        with_media=arguments.with_media,
+        selection=select(arguments.only, arguments.skip),
+    )
+    report = run_preflight(request, read_environment())
+    return CommandResult("preflight", report.to_dict(), report.findings, report.table(), text_shows_findings=True)

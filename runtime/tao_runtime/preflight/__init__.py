@@ -1,0 +1,1 @@
+"""Find every fault that can be known before launch."""
