@@ -10,7 +10,7 @@ from tao_runtime.codes import CODES, exit_code_of
 from tao_runtime.config.actions import Action
 from tao_runtime.config.defaults import default_value, flatten, required_keys
 from tao_runtime.config.failures import FAILURES
-from tao_runtime.config.keys import Key, type_text, walk_keys
+from tao_runtime.config.keys import Key, backends_of, type_text, walk_keys
 from tao_runtime.config.rules import Rule
 from tao_runtime.spec.dialects import DERIVED, NOT_RENDERED
 from tao_runtime.spec.files import spec_text
@@ -131,19 +131,16 @@ def _table(action: Action, keys: Iterable[Key]) -> list[str]:
         shown = (
             "*must be set*" if key.metadata.get("required_when") == "always" else f"`{json.dumps(default, ensure_ascii=False)}`"
         )
-        unit = f", {key.metadata['unit']}" if "unit" in key.metadata else ""
+        unit = f" ({key.metadata['unit']})" if "unit" in key.metadata else ""
         takes, meaning = _cell(type_text(key.field)), _cell(key.field.description or "")
-        lines.append(f"| `{key.path}`{_marks(key)} | {takes}{unit} | {shown} | {meaning} |")
+        lines.append(f"| `{key.path}`{_marks(action, key)} | {takes}{unit} | {shown} | {meaning} |")
     return lines
 
 
-def _marks(key: Key) -> str:
-    metadata = key.metadata
-    backend = {"native": "n", "cosmos-rl": "c"}
-    named = metadata.get("backends", ["native"] if key.path.startswith("native.") else [])
-    marks = ["A"] if metadata.get("automl_enabled") else []
-    marks += ["P"] if metadata.get("popular") else []
-    marks += [backend[name] for name in named]
+def _marks(action: Action, key: Key) -> str:
+    marks = ["A"] if key.metadata.get("automl_enabled") else []
+    marks += ["P"] if key.metadata.get("popular") else []
+    marks += [{"native": "n", "cosmos-rl": "c"}[name] for name in backends_of(action.model, key.path)]
     return f" {' '.join(marks)}" if marks else ""
 
 

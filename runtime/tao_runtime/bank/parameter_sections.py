@@ -145,7 +145,7 @@ not total_pixels, for long videos.""",
         "Checkpoints",
         """\
 The last step always saves. A `save_freq_in_epoch` above `epoch` means that nothing else does (C17). Exports lie in
-`safetensors/epoch_N`, the trainer's own state in `checkpoints/epoch_N`; evaluate and export take the former.""",
+`safetensors/epoch_N`, the trainer's own state in `checkpoints/epoch_N`; evaluate and inference take the former.""",
         ("train.ckpt",),
     ),
     PageSection(

@@ -90,6 +90,16 @@ def nearest_key(model: type[Section], path: str) -> str | None:
     return next((names[match] for match in difflib.get_close_matches(name, names, n=1, cutoff=0.6)), None)
 
 
+def backends_of(model: type[Section], path: str) -> list[str]:
+    """Return the back ends that alone read a key, by its own metadata or that of a section around it; empty = all."""
+    names = path.split(".")
+    for end in range(len(names), 0, -1):
+        key = find_key(model, ".".join(names[:end]))
+        if key is not None and "backends" in key.metadata:
+            return list(key.metadata["backends"])
+    return []
+
+
 def choices_of(annotation: Any) -> list[Any]:
     """Return the values that an annotation lists by `Literal`, in order."""
     found: list[Any] = []

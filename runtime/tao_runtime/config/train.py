@@ -22,7 +22,11 @@ class CheckpointSection(Section):
     save_freq_in_epoch: PositiveInt = Field(
         10, description="Epochs between checkpoints.", json_schema_extra=meta(unit="epochs")
     )
-    save_mode: Literal["async", "sync"] = Field("sync", description="Whether training waits for the file to be written.")
+    save_mode: Literal["async", "sync"] = Field(
+        "sync",
+        description="Whether training waits for the file to be written.",
+        json_schema_extra=meta(backends=BACKENDS_COSMOS_RL),
+    )
     max_keep: int = Field(8, ge=-1, description="Newest checkpoints kept; -1 keeps all.")
     export_safetensors: bool = Field(
         default=True, description="Also write a Hugging Face folder, or an adapter folder with LoRA, beside each checkpoint."
@@ -64,7 +68,12 @@ class TrainPolicySection(Section):
     )
     dataloader_num_workers: NonNegativeInt = Field(8, description="Processes that decode and prepare records.")
     dataloader_prefetch_factor: PositiveInt = Field(8, description="Batches that each worker prepares ahead.")
-    conversation_column_name: str = Field("conversations", min_length=1, description="Field of a record that holds its turns.")
+    conversation_column_name: str = Field(
+        "conversations",
+        min_length=1,
+        description="Field of a record that holds its turns.",
+        json_schema_extra=meta(backends=BACKENDS_COSMOS_RL),
+    )
     dataset: PolicyDatasetSection = Field(default_factory=PolicyDatasetSection, description="Data set name and split.")
 
 
@@ -99,7 +108,9 @@ class TrainSection(Section):
         description="Overlap tensor-parallel communication; needs compile.",
         json_schema_extra=meta(backends=BACKENDS_COSMOS_RL),
     )
-    fsdp_offload: bool = Field(default=False, description="Keep sharded weights in host memory.")
+    fsdp_offload: bool = Field(
+        default=False, description="Keep sharded weights in host memory.", json_schema_extra=meta(backends=BACKENDS_COSMOS_RL)
+    )
     epoch: PositiveInt = Field(
         10,
         le=20,

@@ -8,7 +8,7 @@ from typing import Any
 from tao_runtime.codes import CODES
 from tao_runtime.config.actions import ACTIONS, Action
 from tao_runtime.config.defaults import default_value, flatten
-from tao_runtime.config.keys import Key, find_key, type_text
+from tao_runtime.config.keys import Key, backends_of, find_key, type_text
 from tao_runtime.config.validation import unknown_key
 from tao_runtime.errors import TaoError
 from tao_runtime.spec.dialects import DERIVED, NOT_RENDERED
@@ -66,7 +66,7 @@ def _describe(action: Action, key: Key) -> dict[str, Any]:
         else defaults.get(key.path, key.field.get_default(call_default_factory=True)),
         "unit": metadata.get("unit"),
         "required_when": metadata.get("required"),
-        "backends": metadata.get("backends"),
+        "backends": backends_of(action.model, key.path) or None,
         "keys": [f"{key.path}.{name}" for name in key.section.model_fields] if key.section is not None else None,
         "automl": {name: metadata[name] for name in automl if name in metadata},
         "cosmos_rl": _cosmos_rl(action, key.path),
