@@ -235,3 +235,16 @@ def test_status_lines_as_written_fit_the_contract(tmp_path: Path, files: dict[st
     lines = [strict(line) for line in (tmp_path / "status.json").read_text().splitlines()]
     assert len(lines) == 2
     assert [error.message for line in lines for error in validator("status_event", files).iter_errors(line)] == []
+
+
+def test_the_preflight_report_as_given_fits_the_contract(files: dict[str, str]) -> None:
+    from tao_runtime.errors import Finding, Severity
+    from tao_runtime.preflight.report import Check, Report
+
+    finding = Finding("SPEC_ZERO_STEPS", "0 steps")
+    checks = (Check("annotations", "12 records"), Check("media", "--no-media", is_skipped=True))
+    report = Report((finding,), checks, {("SPEC_ZERO_STEPS", Severity.ERROR): 7}, {"num_records": 12})
+    document = json.loads(json.dumps(report.to_dict()))
+    assert list(validator("preflight_report", files).iter_errors(document)) == []
+    del document["skipped"]
+    assert not validator("preflight_report", files).is_valid(document)

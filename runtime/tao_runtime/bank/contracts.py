@@ -121,11 +121,17 @@ CONTRACTS: dict[str, dict[str, Any]] = {
         ),
     },
     "preflight_report": {
-        "title": "data of the preflight command",
-        "description": "Severity counts and what was looked at; the findings stand beside it in the command's document.",
+        "title": "data of the preflight command and of data lint",
+        "description": "What was looked at, what was not, and how often each code was found. The findings stand beside it in "
+        "the command's document; a skipped check is no pass.",
         **open_object(
-            {"counts": {"type": "object", "additionalProperties": COUNT}},
-            ["counts"],
+            {
+                "counts": closed({str(severity): COUNT for severity in Severity}),
+                "by_code": {"type": "object", "additionalProperties": COUNT},
+                "checked": {"type": "array", "items": closed({"subject": TEXT, "outcome": TEXT})},
+                "skipped": {"type": "array", "items": closed({"subject": TEXT, "reason": TEXT})},
+            },
+            ["counts", "by_code", "checked", "skipped"],
         ),
     },
     "command_output": {
