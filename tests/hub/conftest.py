@@ -43,12 +43,12 @@ def logged_in(anonymous: Environment) -> Environment:
 def token_stays_secret(tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """After every test, look for the token in the logs at their most talkative, in both streams and in every file written."""
     library = logging.getLogger("huggingface_hub")
-    level = library.level
+    level, handlers = library.level, library.handlers
     library.setLevel(logging.DEBUG)
-    library.addHandler(caplog.handler)
+    library.handlers = [caplog.handler]
     caplog.set_level(logging.DEBUG)
     yield
-    library.removeHandler(caplog.handler)
+    library.handlers = handlers
     library.setLevel(level)
     shown = "".join(capfd.readouterr()) + caplog.text
     assert PLANTED_TOKEN not in shown

@@ -96,7 +96,8 @@ class LocalHub:
 
     @property
     def cdn(self) -> str:
-        return f"http://127.0.0.1:{self._servers[1].server_port}"
+        # Another host name, as the real one: some versions of the library tell hosts apart without their ports.
+        return f"http://localhost:{self._servers[1].server_port}"
 
     def add(self, name: str, files: dict[str, bytes], **options: object) -> Repository:
         """Add a repository with one commit on main."""

@@ -280,7 +280,24 @@ def test_an_index_that_is_none(hub, anonymous):
     assert only(check_access(MODEL, anonymous, limits=QUICK)).code == "ACCESS_HF_NOT_A_HUB"
 
 
+@pytest.mark.parametrize("endpoint", ["hub.example.org", "ftp://hub", "http://", "http://[bad", "http://a b", "http://x:99999"])
+def test_an_endpoint_that_is_no_address(anonymous, endpoint):
+    finding = only(check_access(MODEL, replace(anonymous, hf_endpoint=endpoint), limits=QUICK))
+    assert finding.code in {"ACCESS_HF_UNREACHABLE", "ACCESS_HF_NAME_UNRESOLVED", "ACCESS_HF_NOT_A_HUB"}
+    assert endpoint in finding.what
+    assert "HF_ENDPOINT" in finding.fix
+
+
 # The token
+
+
+def test_a_password_in_the_endpoint_is_not_shown(hub, anonymous):
+    with_password = hub.endpoint.replace("//", f"//ada:{PLANTED_TOKEN}@")
+    hub.add(NAME, FILES, gated="auto")
+    for endpoint in (with_password, f"http://ada:{PLANTED_TOKEN}@127.0.0.1:1"):
+        report = check_access(MODEL, replace(anonymous, hf_endpoint=endpoint), limits=QUICK)
+        assert report.findings
+        assert PLANTED_TOKEN not in repr(report) + json.dumps(report.to_dict())
 
 
 def test_a_hub_that_echoes_the_token_can_not_make_us_show_it(hub, logged_in):

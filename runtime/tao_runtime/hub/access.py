@@ -25,7 +25,7 @@ class AccessReport:
 
     Attributes:
         model: what was asked for.
-        endpoint: base address of the Hub that was asked.
+        endpoint: base address of the Hub that was asked, fit to be shown.
         commit: what the revision points to; None when unknown.
         gated: whether a licence must be accepted; None when unknown.
         account: user name that the token belongs to; None without a token, or when the Hub did not say.
@@ -88,7 +88,7 @@ def check_access(
     """
     asking = Asking(model, environment.hf_endpoint, None, key=key)
     if environment.hf_hub_offline:
-        return AccessReport(model, asking.endpoint, findings=(offline_finding(asking),))
+        return AccessReport(model, asking.hub, findings=(offline_finding(asking),))
     token = find_token(environment)
     connection = Connection(asking.endpoint, token, limits or Limits())
     return _Check(replace(asking, token=token), connection, weights).run()
@@ -102,7 +102,7 @@ class _Check:
         self.connection = connection
         self.weights = weights
         self.token_is_rejected = False
-        self.report = AccessReport(asking.model, asking.endpoint)
+        self.report = AccessReport(asking.model, asking.hub)
 
     def run(self) -> AccessReport:
         """Ask everything in turn, and end where a fault makes the next question pointless."""

@@ -237,6 +237,7 @@ _BY_EXCEPTION: tuple[tuple[type[BaseException], Trouble], ...] = (
 _BY_CLASS_NAME = (
     ("TimeoutException", Trouble.SLOW),
     ("TransportError", Trouble.UNREACHABLE),
+    ("InvalidURL", Trouble.UNREACHABLE),
     ("FileMetadataError", Trouble.NOT_A_HUB),
     ("ValueError", Trouble.NOT_A_HUB),
     ("LookupError", Trouble.NOT_A_HUB),

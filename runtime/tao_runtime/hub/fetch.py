@@ -9,6 +9,7 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from tao_runtime.errors import Finding, TaoError, Where
 from tao_runtime.hub.access import AccessReport
@@ -94,7 +95,7 @@ class Fetch:
             faults = self.verifier.faults()
         for fault in faults:
             self._discard(fault)
-        what = f"What {self.asking.endpoint} sends of {self.asking.model} is not what it lists: {'; '.join(map(str, faults))}"
+        what = f"What {self.asking.hub} sends of {self.asking.model} is not what it lists: {'; '.join(map(str, faults))}"
         return [damaged_finding(self.asking, what, self.verifier.folder)] if faults else []
 
     def _discard(self, fault: FileFault) -> None:
@@ -110,7 +111,7 @@ class Fetch:
         large = [file for file in (self.files[fault.path] for fault in faults) if is_transferable(file)]
         if large:
             size = f"{len(large)} large files, {self._bytes_to_fetch(faults) / 1e9:.2f} GB"
-            source = f"{self.asking.model} at {self.commit[:12]} from {self.asking.endpoint}"
+            source = f"{self.asking.model} at {self.commit[:12]} from {self.asking.hub}"
             self.say(f"Downloading {source} into {self.cache.root}: {size}; if interrupted, it goes on where it stopped")
         transfer = Transfer(self.cache, self.commit, self.asking.endpoint, self.asking.token, self.limits)
         failures = transfer.run(large, self.verifier)
@@ -131,6 +132,13 @@ class Fetch:
 
     def _snapshot_download(self) -> HubTrouble | FileFault | None:
         from huggingface_hub import snapshot_download
+        from huggingface_hub.utils import tqdm
+
+        class NoBar(tqdm):
+            """Small files need no bar, and the library would draw this one even where there is no terminal."""
+
+            def __init__(self, *args: Any, **kwargs: Any) -> None:
+                super().__init__(*args, **{**kwargs, "disable": True})  # type: ignore[no-untyped-call]
 
         token = self.asking.token
         try:
@@ -143,6 +151,7 @@ class Fetch:
                 etag_timeout=self.limits.request_timeout_s,
                 allow_patterns=[glob.escape(path) for path in self.files],
                 max_workers=4,
+                tqdm_class=NoBar,
             )
         except Exception as error:
             failure = failure_of(error, token, "a small file")
@@ -193,7 +202,7 @@ class Fetch:
     def _finding_of(self, failure: HubTrouble | FileFault) -> Finding:
         if isinstance(failure, HubTrouble):
             return finding_of(failure, self.asking)
-        what = f"What {self.asking.endpoint} sends of {self.asking.model} is not what it lists: {failure}"
+        what = f"What {self.asking.hub} sends of {self.asking.model} is not what it lists: {failure}"
         return damaged_finding(self.asking, what, self.verifier.folder)
 
 

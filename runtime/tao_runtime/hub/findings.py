@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ from tao_runtime.hub.names import HubModel
 
 RULE = "H3"
 DEFAULT_ENDPOINT = "https://huggingface.co"
+
+_USER_INFO = re.compile(r"//[^/@]*@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +36,14 @@ class Asking:
     key: str | None = None
 
     @property
+    def hub(self) -> str:
+        """Return the Hub's address fit to be shown: without the name and password that an address can carry."""
+        return _USER_INFO.sub("//", self.endpoint)
+
+    @property
     def page(self) -> str:
         """Return the address of the repository's page."""
-        return f"{self.endpoint}/{self.model.repo_id}"
+        return f"{self.hub}/{self.model.repo_id}"
 
     @property
     def where(self) -> Where:
@@ -45,9 +53,9 @@ class Asking:
     @property
     def log_in(self) -> str:
         """Return how to give a token without writing it anywhere."""
-        endpoint = "" if self.endpoint == DEFAULT_ENDPOINT else f"HF_ENDPOINT={self.endpoint} "
+        endpoint = "" if self.hub == DEFAULT_ENDPOINT else f"HF_ENDPOINT={self.hub} "
         return (
-            f"Make a token with read access at {self.endpoint}/settings/tokens, then run `{endpoint}hf auth login`, "
+            f"Make a token with read access at {self.hub}/settings/tokens, then run `{endpoint}hf auth login`, "
             "or in a job set the environment variable HF_TOKEN from your secret store."
         )
 
@@ -107,7 +115,7 @@ def _token_missing(asking: Asking, _: HubTrouble) -> tuple[str, str]:
 
 def _rejected(asking: Asking, _: HubTrouble) -> tuple[str, str]:
     if asking.token is None:
-        return f"{asking.endpoint} answers nobody without a token", asking.log_in
+        return f"{asking.hub} answers nobody without a token", asking.log_in
     more = " HF_TOKEN goes before a login: unset it to use the login." if asking.token.source == "HF_TOKEN" else ""
     return f"The Hub rejects the token of {asking.token.source}: it is mistyped, expired or revoked", asking.log_in + more
 
@@ -115,7 +123,7 @@ def _rejected(asking: Asking, _: HubTrouble) -> tuple[str, str]:
 def _narrow(asking: Asking, _: HubTrouble) -> tuple[str, str]:
     return (
         "The token is fine-grained and may not read public gated repositories",
-        f"At {asking.endpoint}/settings/tokens edit the token and tick "
+        f"At {asking.hub}/settings/tokens edit the token and tick "
         "`Read access to contents of all public gated repos you can access`.",
     )
 
@@ -131,7 +139,7 @@ def _gated(asking: Asking, _: HubTrouble) -> tuple[str, str]:
 def _pending(asking: Asking, _: HubTrouble) -> tuple[str, str]:
     return (
         f"The request for access to {asking.model.repo_id} has not been granted yet",
-        f"Wait for the answer at {asking.endpoint}/settings/gated-repos, or ask the owner at {asking.page}/discussions.",
+        f"Wait for the answer at {asking.hub}/settings/gated-repos, or ask the owner at {asking.page}/discussions.",
     )
 
 
@@ -173,35 +181,35 @@ def _rate_limited(asking: Asking, trouble: HubTrouble) -> tuple[str, str]:
 
 
 def _server_error(asking: Asking, _: HubTrouble) -> tuple[str, str]:
-    status = "https://status.huggingface.co" if asking.endpoint == DEFAULT_ENDPOINT else asking.endpoint
+    status = "https://status.huggingface.co" if asking.hub == DEFAULT_ENDPOINT else asking.hub
     return "The Hub fails; that is its state, not your input", f"Look at {status} and run this again later."
 
 
 def _slow(asking: Asking, _: HubTrouble) -> tuple[str, str]:
-    return f"{asking.endpoint} is too slow", f"Try `curl -sSI {asking.endpoint}` here; run this again when it answers quickly."
+    return f"{asking.hub} is too slow", f"Try `curl -sSI {asking.hub}` here; run this again when it answers quickly."
 
 
 def _unresolved(asking: Asking, _: HubTrouble) -> tuple[str, str]:
     return (
-        f"The host name of {asking.endpoint} can't be resolved",
+        f"The host name of {asking.hub} can't be resolved",
         "Check HF_ENDPOINT and this machine's DNS. Without a way out, stage the model elsewhere and set HF_HUB_OFFLINE=1.",
     )
 
 
 def _refused(asking: Asking, _: HubTrouble) -> tuple[str, str]:
-    return f"Nothing listens at {asking.endpoint}", "Check HF_ENDPOINT, and HTTPS_PROXY if this machine needs a proxy."
+    return f"Nothing listens at {asking.hub}", "Check HF_ENDPOINT, and HTTPS_PROXY if this machine needs a proxy."
 
 
 def _unreachable(asking: Asking, _: HubTrouble) -> tuple[str, str]:
     return (
-        f"The connection to {asking.endpoint} fails",
-        f"Try `curl -sSI {asking.endpoint}` here; check HTTPS_PROXY, firewall and certificates.",
+        f"The connection to {asking.hub} fails",
+        f"Try `curl -sSI {asking.hub}` here; check HF_ENDPOINT, HTTPS_PROXY, firewall and certificates.",
     )
 
 
 def _not_a_hub(asking: Asking, _: HubTrouble) -> tuple[str, str]:
     return (
-        f"What {asking.endpoint} answers is not what a Hub answers",
+        f"What {asking.hub} answers is not what a Hub answers",
         "Check HF_ENDPOINT; a proxy's login page gives this answer too.",
     )
 

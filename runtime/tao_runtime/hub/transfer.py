@@ -110,6 +110,8 @@ class Transfer:
             partial.unlink()
             there = 0
         headers = build_hf_headers(token=self.token.value if self.token is not None else False)
+        # A compressed answer can't be gone on with: its bytes are not the file's.
+        headers["Accept-Encoding"] = "identity"
         url = hf_hub_url(self.cache.repo_id, file.path, revision=self.commit, endpoint=self.endpoint)
         try:
             with _Partial(partial, self._stop) as stream:
