@@ -85,7 +85,7 @@ def epoch_order(num: int, seed: int, epoch: int) -> list[int]:
     import numpy as np
 
     # Philox is counter based: seed and epoch are the key, so epochs don't depend on one another and a resume needs no replay.
-    generator = np.random.Generator(np.random.Philox(key=[seed % 2**64, epoch]))
+    generator = np.random.Generator(np.random.Philox(key=np.array([seed % 2**64, epoch], dtype=np.uint64)))
     return [int(index) for index in generator.permutation(num)]
 
 

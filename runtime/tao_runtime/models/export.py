@@ -7,13 +7,14 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
 
-from tao_runtime.errors import Finding, TaoError, Where
+from tao_runtime.errors import Finding, TaoError, Where, raise_errors
 from tao_runtime.models.load import load_model, model_folder
 
 ADAPTER_CONFIG = "adapter_config.json"
@@ -169,27 +170,31 @@ def _does_not_fit(folder: Path, what: str) -> TaoError:
 
 
 def _merged_state(model: Any, dtype: torch.dtype) -> tuple[Any, dict[str, torch.Tensor]]:
-    """Return the plain model and its state with adapters added, in the given type, on the CPU."""
+    """Return the plain model and its state with adapters added, in the given type, on the CPU.
+
+    The sums are made aside: peft's own merge and unmerge adds to the weights and takes away again, which leaves rounding
+    errors in a model that goes on training.
+    """
     if not hasattr(model, "peft_config"):
         return model, _cast(model.state_dict(), dtype)
-    model.merge_adapter()
-    try:
-        whole = model.get_base_model()
-        state = {
-            name.replace(".base_layer.", ".").replace(".modules_to_save.default.", "."): tensor
-            for name, tensor in _cast(whole.state_dict(), dtype).items()
-            if ".lora_" not in name and ".original_module." not in name
-        }
-    finally:
-        model.unmerge_adapter()
-    return whole, state
+    whole = model.get_base_model()
+    deltas = {
+        f"{name}.weight": (module.get_base_layer().weight, module.get_delta_weight("default"))
+        for name, module in whole.named_modules()
+        if hasattr(module, "get_delta_weight")
+    }
+    state = {
+        name.replace(".base_layer.", ".").replace(".modules_to_save.default.", "."): tensor
+        for name, tensor in whole.state_dict().items()
+        if ".lora_" not in name and ".original_module." not in name
+    }
+    state |= {name: weight.float() + delta.float() for name, (weight, delta) in deltas.items()}
+    return whole, _cast(state, dtype)
 
 
 def _cast(state: dict[str, torch.Tensor], dtype: torch.dtype) -> dict[str, torch.Tensor]:
-    # A copy keeps the merged numbers once the model is unmerged again.
     return {
-        name: tensor.detach().to("cpu", dtype if tensor.is_floating_point() else tensor.dtype, copy=True)
-        for name, tensor in state.items()
+        name: tensor.detach().to("cpu", dtype if tensor.is_floating_point() else tensor.dtype) for name, tensor in state.items()
     }
 
 
@@ -214,3 +219,64 @@ def _new_folder(folder: Path) -> Iterator[Path]:
 def _unwritable(folder: Path, reason: str) -> TaoError:
     what = f"{folder} can't be written: {reason}"
     return TaoError(Finding("USAGE_OUTPUT_UNWRITABLE", what, Where(file=str(folder)), "Name another results folder."))
+
+
+@dataclass(frozen=True, slots=True)
+class ExportJob:
+    """One export.
+
+    Attributes:
+        source: a model folder or an adapter folder.
+        base: base model of an adapter; None takes the one its config names.
+        format: `adapter` copies the adapter, `merged` writes a whole model.
+        dtype: of the written weights, in torch's word.
+        target: folder that is made.
+    """
+
+    source: Path
+    base: str | None
+    format: Literal["adapter", "merged"]
+    dtype: str
+    target: Path
+
+    def check(self) -> None:
+        """Look at the folders before anything is loaded.
+
+        Raises:
+            TaoError: with every fault: ACCESS_MODEL_FOLDER_MISSING, RUN_ADAPTER_BASE, RUN_NO_ADAPTER, USAGE_OUTPUT_UNWRITABLE.
+        """
+        faults: list[Finding] = []
+        for look in (self._check_source, self._check_target):
+            try:
+                look()
+            except TaoError as error:
+                faults.extend(error.findings)
+        raise_errors(faults)
+
+    def run(self) -> Path:
+        """Write the folder and return it.
+
+        Raises:
+            TaoError: the codes of `load_for_inference` and `save_merged`.
+        """
+        dtype: torch.dtype = getattr(torch, self.dtype)
+        if self.format == "merged":
+            companions = base_of(self.source, self.base) if is_adapter(self.source) else self.source
+            # Sums of base and adapter are rounded once: in float32, then to the wanted type.
+            model = load_for_inference(self.source, self.base, dtype=torch.float32)
+            return save_merged(model, self.target, companions, dtype)
+        model = load_for_inference(self.source, self.base, dtype=dtype)
+        return save_adapter(model, self.target, base_of(self.source, self.base))
+
+    def _check_source(self) -> None:
+        if is_adapter(self.source):
+            base_of(self.source, self.base)
+            return
+        model_folder(self.source)
+        if self.format == "adapter":
+            what = f"{self.source} is a whole model, it has no adapter"
+            raise TaoError(Finding("RUN_NO_ADAPTER", what, Where(key="model_path"), "--set format=merged"))
+
+    def _check_target(self) -> None:
+        if self.target.exists():
+            raise _unwritable(self.target, "it exists already")

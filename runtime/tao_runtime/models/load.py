@@ -146,6 +146,7 @@ def _random(config: Any, seed: int, attention: str) -> nn.Module:
 
 
 def _pretrained(path: Path, config: Any, dtype: torch.dtype, attention: str) -> Any:
+    from safetensors import SafetensorError
     from transformers import Qwen3VLForConditionalGeneration
 
     if not any(path.glob("*.safetensors")):
@@ -160,9 +161,10 @@ def _pretrained(path: Path, config: Any, dtype: torch.dtype, attention: str) -> 
             attn_implementation=attention,
             local_files_only=True,
             use_safetensors=True,
+            ignore_mismatched_sizes=True,  # so that they are all named, by _refuse_mismatch
             output_loading_info=True,
         )
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         what = f"the weights in {path} do not load: {_first_line(error)}"
         raise _fault("RUN_MODEL_MISMATCH", what, path, "Copy the model's files again.") from None
     model, info = loaded

@@ -1,0 +1,126 @@
+"""A folder loads as it is on disk, or not at all."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from tao_runtime.errors import TaoError
+from tao_runtime.models.load import load_model, load_tokenizer, pixel_statistics, vision_geometry
+
+
+@pytest.fixture
+def weights_dir(tmp_path):
+    from demo.make_model import write_tiny_model
+
+    write_tiny_model(tmp_path / "model", with_weights=True)
+    return tmp_path / "model"
+
+
+def code_of(caught):
+    return [finding.code for finding in caught.value.findings]
+
+
+def test_random_weights_follow_the_seed_and_leave_the_generator_alone(tiny_model_dir):
+    before = torch.random.get_rng_state()
+    first, again = (load_model(tiny_model_dir, init="random", seed=5).state_dict() for _ in range(2))
+    other = load_model(tiny_model_dir, init="random", seed=6).state_dict()
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert not torch.equal(first["lm_head.weight"], other["lm_head.weight"])
+
+
+def test_pretrained_weights_are_those_of_the_file(weights_dir):
+    stored = load_file(weights_dir / "model.safetensors")
+    loaded = load_model(weights_dir).state_dict()
+    assert all(torch.equal(loaded[name], tensor) for name, tensor in stored.items())
+
+
+def test_parameters_take_the_type_and_buffers_keep_theirs(weights_dir):
+    model = load_model(weights_dir, dtype=torch.bfloat16)
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.bfloat16}
+    assert {buffer.dtype for buffer in model.buffers() if buffer.is_floating_point()} == {torch.float32}
+
+
+def test_no_weights_are_no_reason_for_random_ones(tiny_model_dir):
+    with pytest.raises(TaoError) as caught:
+        load_model(tiny_model_dir)
+    assert code_of(caught) == ["ACCESS_MODEL_INCOMPLETE"]
+    assert "native.init=random" in caught.value.findings[0].fix
+
+
+@pytest.mark.parametrize("change", ["missing", "unknown", "of another shape"])
+def test_weights_that_differ_from_the_config_are_named(weights_dir, change):
+    path = weights_dir / "model.safetensors"
+    tensors = load_file(path)
+    name = "model.visual.blocks.1.attn.qkv.weight"
+    if change == "missing":
+        del tensors[name]
+    elif change == "unknown":
+        name = "model.visual.blocks.9.attn.qkv.weight"
+        tensors[name] = torch.zeros(3)
+    else:
+        tensors[name] = tensors[name][:7].clone()
+    save_file(tensors, path, metadata={"format": "pt"})
+    with pytest.raises(TaoError) as caught:
+        load_model(weights_dir)
+    assert code_of(caught) == ["RUN_MODEL_MISMATCH"]
+    assert f"1 {change} ({name})" in caught.value.findings[0].what
+
+
+def test_torn_weights_are_an_error(weights_dir):
+    path = weights_dir / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(TaoError) as caught:
+        load_model(weights_dir)
+    assert code_of(caught) == ["RUN_MODEL_MISMATCH"]
+
+
+@pytest.mark.parametrize("name", ["/no/such/folder", "hf_model://nvidia/Cosmos-Reason2-8B", "nvidia/Cosmos-Reason2-8B"])
+def test_a_name_that_is_no_folder_is_an_error_without_a_network(name):
+    with pytest.raises(TaoError) as caught:
+        load_model(name)
+    assert code_of(caught) == ["ACCESS_MODEL_FOLDER_MISSING"]
+
+
+def test_another_architecture_is_refused(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama"}))
+    for look in (load_model, vision_geometry):
+        with pytest.raises(TaoError) as caught:
+            look(tmp_path)
+        assert code_of(caught) == ["RUN_MODEL_UNSUPPORTED"]
+
+
+def test_a_tokenizer_without_a_chat_template_is_refused(tiny_model_dir, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(tiny_model_dir, folder)
+    (folder / "chat_template.jinja").unlink()
+    with pytest.raises(TaoError) as caught:
+        load_tokenizer(folder)
+    assert code_of(caught) == ["ACCESS_MODEL_INCOMPLETE"]
+
+
+def test_geometry_and_statistics_come_from_the_folder(tiny_model_dir, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(tiny_model_dir, folder)
+    geometry = vision_geometry(folder)
+    assert (geometry.patch_size, geometry.merge_size, geometry.temporal_patch_size) == (16, 2, 2)
+    value = json.loads((folder / "video_preprocessor_config.json").read_text())
+    (folder / "video_preprocessor_config.json").write_text(json.dumps(value | {"image_mean": [0.1, 0.2, 0.3]}))
+    assert pixel_statistics(folder).mean == (0.1, 0.2, 0.3)
+
+
+def test_torchvision_is_not_needed(tiny_model_dir):
+    program = f"""
+import sys
+from tao_runtime.models.load import load_model, load_tokenizer
+import tao_runtime.data.samples, tao_runtime.data.loader, tao_runtime.models.export, tao_runtime.models.adapters
+load_tokenizer({str(tiny_model_dir)!r})
+load_model({str(tiny_model_dir)!r}, init="random")
+assert "torchvision" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
