@@ -1,0 +1,1 @@
+"""Ask a model a data set's questions, and judge its answers."""

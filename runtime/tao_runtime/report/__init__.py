@@ -1,0 +1,1 @@
+"""Show a run on one self-contained HTML page."""
