@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tao_runtime.bank.lint_scripts import help_text
@@ -19,6 +20,8 @@ SHELLS = ("", "bash", "sh", "shell", "console", "text")
 _BREAKS = re.compile(r"[;|&<>()]+")
 _ASSIGNMENT = re.compile(r"[A-Z_][A-Z0-9_]*=.*")
 _OPEN_END = ("…", "...")
+# A script of the skill, or below a variable one of the bank: scripts/x.py, "$TAO_BANK/scripts/x.py".
+_SCRIPT = re.compile(r"(\$\{?\w+\}?/)?((?:[\w.-]+/)+[\w-]+\.py)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,7 @@ def _command(words: list[str], line: int, *, is_whole: bool) -> Command | None:
         words = words[1:]
     if words and re.fullmatch(r"(?:\S*/)?python[0-9.]*", words[0]):
         words = words[1:]
-    if not words or not (words[0].rpartition("/")[2] == PROGRAM or re.fullmatch(r"(?:[\w.-]+/)+[\w-]+\.py", words[0])):
+    if not words or not (words[0].rpartition("/")[2] == PROGRAM or (_SCRIPT.fullmatch(words[0]) and (is_whole or words[1:]))):
         return None
     has_open_end = any(word in _OPEN_END for word in words)
     kept = tuple(word for word in words if word not in _OPEN_END)
@@ -111,17 +114,18 @@ def _command(words: list[str], line: int, *, is_whole: bool) -> Command | None:
 
 
 def _refusal(subject: Subject, command: Command, command_line: CommandLine) -> str | None:
-    if command.words[0].endswith(".py"):
-        return _script_refusal(subject, command)
+    script = _SCRIPT.fullmatch(command.words[0])
+    if script:
+        return _script_refusal(subject, command, (subject.bank if script[1] else subject.folder) / script[2])
     words = list(command.words[1:])
     return command_line.refusal(words) if command.is_whole else _unknown_part(words, command_line.flags)
 
 
-def _script_refusal(subject: Subject, command: Command) -> str | None:
-    """Ask the script's own help; a script that isn't there is the business of SK010."""
-    script = subject.folder / command.words[0]
+def _script_refusal(subject: Subject, command: Command, script: Path) -> str | None:
+    """Ask the script's own help; a script of the skill that isn't there is the business of SK010."""
     if not script.is_file():
-        return None if not subject.is_bank else f"there is no {command.words[0]}"
+        inside = script.is_relative_to(subject.folder) and not subject.is_bank
+        return None if inside else f"there is no {script.relative_to(subject.bank)} in the bank"
     known = set(re.findall(r"--?[\w-]+", help_text(script)))
     return next((f"it has no {flag}" for flag in _flags_of(command.words) if flag not in known), None)
 

@@ -41,7 +41,11 @@ def check_prose_keys(subject: Subject) -> Iterator[Finding]:
 
 
 def _page_faults(page: Page, schemas: list[SpecSchema]) -> Iterator[tuple[int, str]]:
+    """Yield what is wrong, with its line. A table whose first column is of a TOML speaks of another program's keys."""
+    foreign = {row.line for row in page.rows if "toml" in row.header[0].lower()}
     for span in page.spans:
+        if span.line in foreign:
+            continue
         if _DOTTED.fullmatch(span.text):
             yield from ((span.line, fault) for fault in _key_faults(span.text, schemas))
         yield from ((span.line, fault) for fault in _override_faults(span.text, schemas))
