@@ -46,6 +46,8 @@ def generated_files(root: Path) -> dict[str, str]:
         files.update(_skill_files(_skill_path(root, skill), skill))
     files.update({f"schemas/{name}.schema.json": json_text(contract_schema(name)) for name in CONTRACTS})
     files["references/error-codes.md"] = error_codes_page()
+    for folder in _skill_paths(root):
+        files.update(_shared_pages(root, folder))
     files.update({path: json_text(value) for path, value in client_manifests(_skill_paths(root)).items()})
     files["manifest.json"] = json_text(_manifest(root, files))
     return files
@@ -99,6 +101,13 @@ def _skill_files(folder: str, skill: str) -> dict[str, str]:
     files[f"{folder}/references/troubleshooting.md"] = troubleshooting_page(skill)
     files[f"{folder}/references/error-codes.md"] = error_codes_page()
     return files
+
+
+def _shared_pages(root: Path, folder: str) -> dict[str, str]:
+    """Return copies of the bank's own pages that a SKILL.md names, so that a skill copied alone still has them."""
+    text = _text_of(root / folder / "SKILL.md") or ""
+    pages = [page for page in root.glob("references/*.md") if page.name != "error-codes.md"]
+    return {f"{folder}/references/{page.name}": _text_of(page) or "" for page in pages if f"references/{page.name}" in text}
 
 
 def _skill_path(root: Path, skill: str) -> str:

@@ -161,7 +161,7 @@ def _loose_flags(subject: Subject, file: str, page: Page, command_line: CommandL
 
 def _is_foreign(page: Page, line: int) -> bool:
     """A line that names another program may name that program's flags."""
-    return re.search(r"\b(docker|torchrun|sbatch|srun|kubectl|git|pip|pytest|make)\b", page.lines[line - 1]) is not None
+    return re.search(r"\b(docker|torchrun|SLURM|sbatch|srun|kubectl|git|pip|pytest|make)\b", page.lines[line - 1]) is not None
 
 
 def _commands_in_data(subject: Subject) -> Iterator[tuple[str, list[str]]]:
