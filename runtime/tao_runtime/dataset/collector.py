@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,11 @@ from tao_runtime.errors import Finding, FixKind, Severity, TaoError, Where
 
 MAX_FINDINGS_PER_CODE = 1000
 MAX_SHOWN_CHARS = 200
+
+
+def as_json(value: object) -> str:
+    """Return a value from a user's file as JSON writes it, fit to be shown: null, true, "30/1"."""
+    return shown(json.dumps(value, ensure_ascii=False, default=repr))
 
 
 def shown(value: object) -> str:

@@ -19,6 +19,7 @@ from tao_runtime.media.annotations import scan_records
 
 FIELD_RULES = ("D1", "D2", "D9", "D10", "D11", "D12", "D13")
 MEDIA_RULES = ("D3", "D4", "D15")
+UNREAD_RULES = ("D1",)
 ALL_RULES = (*FIELD_RULES, *MEDIA_RULES)
 ANNOTATIONS_IN_ROOT = "annotations.json"
 
@@ -50,6 +51,11 @@ class LintResult:
     counts: Mapping[tuple[str, Severity], int]
     checked: tuple[str, ...]
     skipped: Mapping[str, str]
+
+    @property
+    def was_read(self) -> bool:
+        """The annotation file could be opened, so its records can be counted."""
+        return self.checked != UNREAD_RULES
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain JSON values, without the findings."""
@@ -92,7 +98,7 @@ def lint_annotations(annotations: str | Path, media_dir: str | Path | None = Non
                 media_checks.take(index, raw, media)
     except TaoError as error:
         of_file.extend(error.findings)
-        checked, skipped = ("D1",), dict.fromkeys(ALL_RULES[1:], "the annotation file can't be read")
+        checked, skipped = UNREAD_RULES, dict.fromkeys(ALL_RULES[1:], "the annotation file can't be read")
     out.extend(of_file)
     sets.end()
     if media_checks is not None:

@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any
 
-from tao_runtime.dataset.collector import Collector, shown
+from tao_runtime.dataset.collector import Collector, as_json, shown
 from tao_runtime.errors import FixKind, Severity
 from tao_runtime.media.annotations import ROLE_OF, media_of, turns_of
 
@@ -62,19 +62,19 @@ class FieldChecks:
             key = "conversations" if "conversations" in raw or "messages" not in raw else "messages"
             add(
                 "DATA_TURNS_MISSING",
-                f"{key} is {shown(raw.get(key))}: no turns",
+                f"{key} is {as_json(raw.get(key))}: no turns",
                 "Give it a human and a gpt turn.",
                 record=record,
             )
             return
         if len(turns) == 1:
-            what = f"one turn only, from {shown(turns[0][0])}"
+            what = f"one turn only, from {as_json(turns[0][0])}"
             add("DATA_TURNS_MISSING", what, "Add the missing turn.", record=record)
         elif roles[:2] == ["assistant", "user"]:
             what = f"the first turn is from {turns[0][0]}, the second from {turns[1][0]}"
             add("DATA_TURNS_ROLES", what, "Exchange the first two turns.", record=record, kind=_EDIT)
         elif roles[:2] != ["user", "assistant"]:
-            what = f"the first two turns are from {shown(turns[0][0])} and {shown(turns[1][0])}, not human and gpt"
+            what = f"the first two turns are from {as_json(turns[0][0])} and {as_json(turns[1][0])}, not human and gpt"
             fix = "Put the question first, the answer second; a system text belongs into custom.system_prompt."
             add("DATA_TURNS_ROLES", what, fix, record=record)
         if len(turns) > 2:
@@ -88,7 +88,7 @@ class FieldChecks:
                 add("DATA_ANSWER_BLANK", f"turn {place} ({shown(role)}) is blank", "Write the answer.", record=record)
 
     def _not_text(self, record: tuple[int, Any], place: int, value: Any) -> None:
-        what = f"the value of turn {place} is {shown(value)}, of type {type(value).__name__}"
+        what = f"the value of turn {place} is {as_json(value)}, not a text"
         if isinstance(value, (int, float)):
             self._out.add("DATA_TURN_NOT_TEXT", what, f'Write it as text: "{value}".', record=record, kind=_EDIT)
         else:
@@ -126,7 +126,7 @@ class FieldChecks:
         elif isinstance(fps, list) and all(map(is_rate, fps)):
             code, what = "DATA_VIDEO_FPS_INVALID", f"video_fps has {len(fps)} numbers for {len(videos)} videos"
         else:
-            code, what = "DATA_VIDEO_FPS_INVALID", f"video_fps is {shown(fps)}, not a number above 0"
+            code, what = "DATA_VIDEO_FPS_INVALID", f"video_fps is {as_json(fps)}, not a number above 0"
         self.fps_faults.append((*record, code, what, videos))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tao_runtime.dataset.collector import Collector, shown
+from tao_runtime.dataset.collector import Collector, as_json, shown
 from tao_runtime.dataset.lint_fields import is_rate
 from tao_runtime.errors import Finding, FixKind, Severity, TaoError
 from tao_runtime.media.probe import VideoFacts, probe_video
@@ -60,7 +60,7 @@ class MediaChecks:
             rate = next(rates) if kind == "video" else None
             key = path if isinstance(path, str) else repr(path)
             if not isinstance(path, str):
-                self.states[key] = MediaState(_invalid(f"the {kind} is {shown(path)}, of type {type(path).__name__}"))
+                self.states[key] = MediaState(_invalid(f"the {kind} is {as_json(path)}, not the path of a file"))
             self._uses.setdefault(key, MediaUse(kind)).records.append((index, raw.get("id"), rate, videos))
 
     def end(self, num_threads: int | None = None) -> None:

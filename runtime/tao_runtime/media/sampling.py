@@ -165,7 +165,8 @@ def num_frames(available: int, video_fps: float, options: VisionOptions, factor:
 def uniform_indices(first: int, last: int, count: int) -> tuple[int, ...]:
     """Return `count` evenly spaced frame numbers from `first` to `last`, both included.
 
-    The steps are those of `torch.linspace` in float32, whose rounding shows in videos of some ten thousand frames.
+    The steps are those of `torch.linspace` in float32. Beyond ten thousand frames its own rounding depends on the processor's
+    vector width, so that one frame in a plan may be the neighbour of the one that it would choose.
     """
     import numpy as np
 

@@ -133,14 +133,13 @@ def _sources(request: PreflightRequest, spec: Section | None) -> list[DatasetSou
 
 
 def _facts(request: PreflightRequest, results: dict[str, LintResult]) -> Facts:
-    if not results:
+    first, validation = next(iter(results.values()), None), results.get(VALIDATION)
+    if first is None or not first.was_read:
         return Facts(backend=request.backend, num_gpus=request.num_gpus)
-    first = next(iter(results.values()))
-    validation = results.get(VALIDATION)
     return Facts(
         backend=request.backend,
         num_train_records=first.num_records,
-        num_val_records=None if validation is None else validation.num_records,
+        num_val_records=validation.num_records if validation is not None and validation.was_read else None,
         num_gpus=request.num_gpus,
         has_video=any(result.num_with_video for result in results.values()),
         stages_models=NO_FACTS.stages_models,
