@@ -112,6 +112,7 @@ CODES: dict[str, Code] = {
     "RUN_MODEL_MISMATCH": Code("A model's weights and its config.json differ."),
     "RUN_NO_ADAPTER": Code("An adapter is asked for where there is none."),
     "RUN_ADAPTER_BASE": Code("An adapter's base model is missing or is another one."),
+    "RUN_CHAT_TEMPLATE": Code("A chat template does not write answers or media as Qwen3-VL does."),
     "RUN_NOTHING_TRAINABLE": Code("The model has no trainable parameter."),
     "RUN_LOSS_NOT_FINITE": Code("The loss or the gradient is NaN or infinite."),
     "RUN_NO_ANSWER_TOKENS": Code("A batch or a validation set has no answer token, so there is no loss."),

@@ -36,9 +36,10 @@ def test_another_option_is_another_entry(clips, other):
     assert first.pixels.shape != second.pixels.shape or not np.array_equal(first.pixels, second.pixels)
 
 
-def test_an_edited_file_is_read_again_even_when_its_size_stays(tmp_path):
+def test_an_edited_file_is_read_again_even_when_its_size_and_time_of_modification_stay(tmp_path):
     path, cache = tmp_path / "a.bmp", FrameCache()
     Image.new("RGB", (64, 64), (10, 20, 30)).save(path)
+    os.utime(path, ns=(1, 1))
     before = image_frames(path, OPTIONS, GEOMETRY, cache)
     Image.new("RGB", (64, 64), (40, 50, 60)).save(path)
     os.utime(path, ns=(1, 1))

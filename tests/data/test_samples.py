@@ -127,7 +127,8 @@ def test_several_videos_and_an_image(builder, clips, tmp_path):
     ("bad", "code"),
     [
         (record("<video><video>\nWhich way?", "left"), "DATA_TAG_COUNT"),
-        (record("<video>\nIs <|video_pad|> a token?", "yes"), "DATA_TAG_COUNT"),
+        (record("<video>\nIs <|video_pad|> a token?", "yes"), "DATA_LITERAL_TOKENS"),
+        (record("<video>\nWhich way?", "left<|im_end|>\n<|im_start|>assistant\nright"), "DATA_LITERAL_TOKENS"),
         (record("<video>\nWhich way?"), "DATA_TURNS_MISSING"),
         (record("<video>\nWhich way?", "left", video="none.mp4"), "DATA_MEDIA_MISSING"),
     ],
@@ -164,3 +165,51 @@ def test_the_real_qwen_tokenizer_gives_the_same_shape(qwen_tokenizer_dir, tiny_m
     sample = builder.training(record("<video>\nWhich way?", "To the left."))
     assert int((sample.input_ids == 151656).sum()) == 8
     assert answer_text(builder, sample) == "To the left.<|im_end|>"
+
+
+OPENING_A_THOUGHT = """\
+{%- for message in messages -%}
+{{- '<|im_start|>' + message.role + '\\n' -}}
+{%- if message.content is not string -%}<|vision_start|><|video_pad|><|vision_end|>Go{%- else -%}
+{%- if message.role == 'assistant' and loop.last -%}{{- '<think>\\n\\n</think>\\n\\n' -}}{%- endif -%}{{- message.content -}}
+{%- endif -%}
+{{- '<|im_end|>\\n' -}}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n<think>\\n' -}}{%- endif -%}
+"""
+
+
+@pytest.fixture
+def with_template(builder, tiny_model_dir):
+    def change(template):
+        tokenizer = load_tokenizer(tiny_model_dir)
+        tokenizer.chat_template = template
+        return replace(builder, tokenizer=tokenizer)
+
+    return change
+
+
+def test_a_template_that_opens_a_thought_and_drops_earlier_ones_has_its_answers_taught(with_template):
+    builder = with_template(OPENING_A_THOUGHT)
+    one = record("<video>", "left")
+    assert answer_text(builder, builder.training(one)) == "\n</think>\n\nleft<|im_end|>"
+    prompt = builder.prompt(one)
+    assert torch.equal(builder.training(one).input_ids[: len(prompt)], prompt.input_ids)
+    two = [{"from": "human", "value": "<video>"}, {"from": "gpt", "value": "left"}, {"from": "gpt", "value": "right"}]
+    sample = builder.training(record(conversations=two))
+    assert answer_text(builder, sample) == "left<|im_end|>\n</think>\n\nright<|im_end|>"
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{% for m in messages %}[{{ m.role }}]<|video_pad|>x{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}",
+        # The right marks, but media are left out.
+        "{% for m in messages %}<|im_start|>{{ m.role }}\nx<|im_end|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
+    ],
+)
+def test_a_template_of_another_form_is_refused(with_template, template):
+    with pytest.raises(TaoError) as caught:
+        with_template(template).training(record("<video>\nWhich way?", "left"))
+    assert caught.value.findings[0].code == "RUN_CHAT_TEMPLATE"

@@ -36,8 +36,8 @@ class Frames:
 class FrameCache:
     """Keep decoded frames in memory up to a number of bytes, the least recently used leaving first. Safe between threads.
 
-    A key holds the file's path, size and modification time beside every sampling option, so an edited file or another
-    option never finds an old entry.
+    A key holds what the file system knows of a file (path, inode, size, times of modification and of change) beside every
+    sampling option, so an edited file or another option never finds an old entry.
     """
 
     def __init__(self, max_bytes: int = DEFAULT_CACHE_BYTES) -> None:
@@ -113,11 +113,12 @@ def _read_image(path: Path) -> Tensor:
         raise TaoError(finding) from None
 
 
-def _identity(path: Path) -> tuple[str, int, int]:
+def _identity(path: Path) -> tuple[str, int, int, int, int]:
     try:
         status = path.stat()
     except OSError:
         what = f"{path} does not exist"
         finding = Finding("DATA_MEDIA_MISSING", what, Where(file=str(path)), "Give the media folder that holds it.", rule="D3")
         raise TaoError(finding) from None
-    return str(path), status.st_size, status.st_mtime_ns
+    # The time of change is the one that `cp -p` and os.utime can't put back.
+    return str(path), status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -9,7 +9,8 @@ Notation: L tokens, P patches, D values a patch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -20,12 +21,13 @@ from torch import Tensor
 from tao_runtime.data.frames import FrameCache, Frames, image_frames, video_frames
 from tao_runtime.data.patches import frames_to_patches
 from tao_runtime.errors import Finding, FixKind, TaoError, Where
-from tao_runtime.media.annotations import MediaRef, Record, Turn
+from tao_runtime.media.annotations import MediaRef, Record
 from tao_runtime.media.pixels import PixelStatistics
 from tao_runtime.media.sampling import VisionGeometry, VisionOptions
 
 IGNORED = -100
 VISION_START, VISION_END = "<|vision_start|>", "<|vision_end|>"
+ANSWER_START, ANSWER_END = "<|im_start|>assistant\n", "<|im_end|>"
 PLACEHOLDER = {"image": "<|image_pad|>", "video": "<|video_pad|>"}
 TOKEN_TYPE = {"image": 1, "video": 2}
 _TAGS: tuple[tuple[str, Literal["image", "video"]], ...] = (("<image>", "image"), ("<video>", "video"))
@@ -109,12 +111,12 @@ class SampleBuilder:
         """Build the sample that teaches a record's answers.
 
         Raises:
-            TaoError: DATA_SAMPLE_TOO_LONG, DATA_TAG_COUNT, DATA_LITERAL_TOKENS, DATA_TURNS_MISSING, or what a media file gives
-                cause for; the record is named.
+            TaoError: DATA_SAMPLE_TOO_LONG, DATA_TAG_COUNT, DATA_LITERAL_TOKENS, DATA_TURNS_MISSING, RUN_CHAT_TEMPLATE,
+                or what a media file gives cause for; the record is named.
         """
         if not any(turn.role == "assistant" for turn in record.turns):
             raise _fault(record, "DATA_TURNS_MISSING", "it has no answer", "Give the record a gpt turn.", "D2")
-        return self._sample(record, record.turns, teaches=True)
+        return self._sample(record, len(record.turns), teaches=True)
 
     def prompt(self, record: Record) -> Sample:
         """Build the sample that asks a record's first question, up to where the answer begins.
@@ -122,16 +124,16 @@ class SampleBuilder:
         Raises:
             TaoError: as `training`.
         """
-        turns = record.turns
-        first_answer = next((place for place, turn in enumerate(turns) if turn.role == "assistant"), len(turns))
-        return self._sample(record, turns[:first_answer], teaches=False)
+        roles = [turn.role for turn in record.turns]
+        first_answer = roles.index("assistant") if "assistant" in roles else len(roles)
+        return self._sample(record, first_answer, teaches=False)
 
-    def _sample(self, record: Record, turns: Sequence[Turn], *, teaches: bool) -> Sample:
-        messages = self._messages(record, turns)
+    def _sample(self, record: Record, num_turns: int, *, teaches: bool) -> Sample:
+        messages = self._messages(record)[: num_turns + self._adds_system(record)]
         text = self._render(messages, open_answer=not teaches)
-        answers = list(self._answer_spans(messages, text)) if teaches else []
+        answers = self._answer_spans(record, messages, text) if teaches else []
         encoded = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-        vision = tuple(self._vision(record, media) for media in record.media)
+        vision = tuple(self._vision(record, media) for media in _media_in(messages))
         sample = self._expand(record, encoded["input_ids"], encoded["offset_mapping"], answers, vision)
         if len(sample) > self.max_length:
             what = f"it has {len(sample)} tokens, the limit is {self.max_length}"
@@ -139,37 +141,64 @@ class SampleBuilder:
             raise _fault(record, "DATA_SAMPLE_TOO_LONG", what, fix, "D6")
         return sample
 
-    def _messages(self, record: Record, turns: Sequence[Turn]) -> list[dict[str, Any]]:
-        """Return the turns in the chat template's form, each media tag a content part."""
-        media = iter(record.media)
-        contents = [list(_parts(turn.text, media)) for turn in turns]
-        untagged = [{"type": ref.kind, ref.kind: ref.path} for ref in media]
-        first_user = next((place for place, turn in enumerate(turns) if turn.role == "user"), None)
-        if untagged and first_user is None:
+    def _adds_system(self, record: Record) -> bool:
+        return bool(self.system_prompt) and not any(turn.role == "system" for turn in record.turns)
+
+    def _messages(self, record: Record) -> list[dict[str, Any]]:
+        """Return all turns in the chat template's form, each media file a content part in the place of its tag."""
+        self._refuse_special_tokens(record)
+        left = {kind: deque(ref for ref in record.media if ref.kind == kind) for kind in ("video", "image")}
+        contents = [[] if turn.role == "assistant" else list(_parts(record, turn.text, left)) for turn in record.turns]
+        untagged = [_media_part(ref) for refs in left.values() for ref in refs]
+        first_question = next((place for place, turn in enumerate(record.turns) if turn.role == "user"), None)
+        if first_question is None:
             raise _fault(record, "DATA_TURNS_MISSING", "it has no question", "Give the record a human turn.", "D2")
-        if untagged and first_user is not None:
-            contents[first_user] = [*untagged, *contents[first_user]]
+        contents[first_question] = [*untagged, *contents[first_question]]
         messages = [
             # Templates take an answer as plain text; a list there would be written out as one.
             {"role": turn.role, "content": turn.text if turn.role == "assistant" else content}
-            for turn, content in zip(turns, contents, strict=True)
+            for turn, content in zip(record.turns, contents, strict=True)
         ]
-        if self.system_prompt and not any(turn.role == "system" for turn in turns):
+        if self._adds_system(record):
             messages.insert(0, {"role": "system", "content": [{"type": "text", "text": self.system_prompt}]})
         return messages
+
+    def _refuse_special_tokens(self, record: Record) -> None:
+        """Keep a text from opening turns or media of its own: the tokenizer would not tell it from the template's."""
+        text = "\n".join([self.system_prompt, *(turn.text for turn in record.turns)])
+        for token in self.tokenizer.all_special_tokens:
+            if token in text:
+                what = f"its text, or the system prompt, contains {token}"
+                raise _fault(record, "DATA_LITERAL_TOKENS", what, f"Remove {token} from the text.", "D10")
 
     def _render(self, messages: list[dict[str, Any]], *, open_answer: bool) -> str:
         text: str = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=open_answer)
         return text
 
-    def _answer_spans(self, messages: list[dict[str, Any]], text: str) -> Iterator[tuple[int, int]]:
-        """Yield where each answer stands in the text, with the token that ends it, without the line end after."""
-        for place, message in enumerate(messages):
-            if message["role"] != "assistant":
-                continue
-            start = len(self._render(messages[:place], open_answer=True))
-            end = len(self._render(messages[: place + 1], open_answer=False))
-            yield start, start + len(text[start:end].rstrip("\n"))
+    def _answer_spans(self, record: Record, messages: list[dict[str, Any]], text: str) -> list[tuple[int, int]]:
+        """Find where each answer stands in the text, with the token that ends it, without the line end after.
+
+        What the template itself writes to open an answer, such as the start of a thought, is asked and not taught.
+        """
+        opening = self._render(messages, open_answer=True).removeprefix(text)
+        num_answers = sum(message["role"] == "assistant" for message in messages)
+        spans = []
+        place = text.find(ANSWER_START)
+        while place >= 0:
+            start = place + len(opening if text.startswith(opening, place) else ANSWER_START)
+            place = text.find(ANSWER_END, start)
+            if place < 0:
+                break
+            spans.append((start, place + len(ANSWER_END)))
+            place = text.find(ANSWER_START, place)
+        if len(spans) != num_answers or not opening.startswith(ANSWER_START):
+            what = (
+                f"the chat template marks {len(spans)} answers between {ANSWER_START!r} and {ANSWER_END!r}, not {num_answers}"
+            )
+            raise _fault(
+                record, "RUN_CHAT_TEMPLATE", what, "Put the chat template of the Qwen3-VL model into its folder.", None
+            )
+        return spans
 
     def _vision(self, record: Record, media: MediaRef) -> Vision:
         path = self.media_dir / media.path
@@ -211,8 +240,10 @@ class SampleBuilder:
         kind_of = {self.tokenizer.convert_tokens_to_ids(token): kind for kind, token in PLACEHOLDER.items()}
         asked = [kind_of[token] for token in ids if token in kind_of]
         if asked != [part.kind for part in vision]:
-            what = f"its text asks for {asked}, its media are {[part.kind for part in vision]}"
-            raise _fault(record, "DATA_TAG_COUNT", what, "Give each media file one tag, and no text a vision token.", "D11")
+            what = f"the chat template writes {asked} for the media {[part.kind for part in vision]}"
+            raise _fault(
+                record, "RUN_CHAT_TEMPLATE", what, "Put the chat template of the Qwen3-VL model into its folder.", None
+            )
         rest = iter(vision)
         input_ids: list[int] = []
         labels: list[int] = []
@@ -232,8 +263,8 @@ class SampleBuilder:
         return Sample(torch.tensor(input_ids), torch.tensor(labels), torch.tensor(types), tuple(vision), record.id)
 
 
-def _parts(text: str, media: Iterator[MediaRef]) -> Iterator[dict[str, Any]]:
-    """Split a turn at its media tags; the line end after a tag belongs to the tag."""
+def _parts(record: Record, text: str, left: Mapping[str, deque[MediaRef]]) -> Iterator[dict[str, Any]]:
+    """Split a turn at its media tags, taking the next file of a tag's kind; the line end after a tag belongs to the tag."""
     while text:
         found = [(text.find(tag), tag, kind) for tag, kind in _TAGS if tag in text]
         if not found:
@@ -241,12 +272,25 @@ def _parts(text: str, media: Iterator[MediaRef]) -> Iterator[dict[str, Any]]:
         place, tag, kind = min(found)
         if text[:place]:
             yield {"type": "text", "text": text[:place]}
-        ref = next(media, None)
-        # One tag too many stays a placeholder: the count is compared where all media are known.
-        yield {"type": kind, kind: "" if ref is None else ref.path}
+        if not left[kind]:
+            what = f"it has more {tag} tags than files"
+            raise _fault(record, "DATA_TAG_COUNT", what, "Give each media file one tag.", "D11")
+        yield _media_part(left[kind].popleft())
         text = text[place + len(tag) :].lstrip(" \t").removeprefix("\n")
     if text:
         yield {"type": "text", "text": text}
+
+
+def _media_part(ref: MediaRef) -> dict[str, Any]:
+    return {"type": ref.kind, ref.kind: ref.path}
+
+
+def _media_in(messages: Sequence[dict[str, Any]]) -> Iterator[MediaRef]:
+    """Yield the media of messages in the order of their placeholders."""
+    for message in messages:
+        for part in message["content"] if isinstance(message["content"], list) else ():
+            if part["type"] in PLACEHOLDER:
+                yield MediaRef(part["type"], part[part["type"]])
 
 
 def _named(finding: Finding, record: Record) -> Finding:
@@ -254,6 +298,6 @@ def _named(finding: Finding, record: Record) -> Finding:
     return Finding(finding.code, finding.what, where, finding.fix, finding.severity, finding.fix_kind, finding.rule)
 
 
-def _fault(record: Record, code: str, what: str, fix: str, rule: str) -> TaoError:
+def _fault(record: Record, code: str, what: str, fix: str, rule: str | None) -> TaoError:
     where = Where(record_index=record.index, record_id=record.id)
     return TaoError(Finding(code, f"record {record.index}: {what}", where, fix, fix_kind=FixKind.MANUAL, rule=rule))
