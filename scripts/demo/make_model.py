@@ -10,11 +10,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
-from tao_runtime.files import write_json, write_text
+from tao_runtime.files import replacing, write_json, write_text
 
 # Order as in Qwen's own tokenizer; the ids start where the learnt vocabulary ends.
 SPECIAL_TOKENS = (
@@ -106,14 +105,15 @@ def write_tiny_model(folder: Path, *, seed: int = 0, with_weights: bool = False)
 def _write_random_weights(folder: Path, seed: int) -> None:
     """Draw the weights that the config describes and write model.safetensors beside it."""
     import torch
+    from safetensors.torch import save_file
     from transformers import AutoConfig, Qwen3VLForConditionalGeneration
 
     torch.manual_seed(seed)
     model = Qwen3VLForConditionalGeneration(AutoConfig.from_pretrained(folder))
-    # save_pretrained would replace our config by its own rendering: take the weights only.
-    with tempfile.TemporaryDirectory(dir=folder) as temporary:
-        model.save_pretrained(temporary)
-        (Path(temporary) / "model.safetensors").replace(folder / "model.safetensors")
+    # The output layer is the embedding: tied tensors are written once.
+    weights = {name: tensor for name, tensor in model.state_dict().items() if name != "lm_head.weight"}
+    with replacing(folder / "model.safetensors") as temporary:
+        save_file(weights, temporary, metadata={"format": "pt"})
 
 
 def _learn_tokenizer() -> dict[str, Any]:

@@ -24,6 +24,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 SKILL = "tao-finetune-cosmos-reason"
 CHANCE = 1 / 3
 NEEDED = 0.95
+MAX_LINE = 120
 MADE_HERE = ("data", "model", "specs", "train", "evaluations", "gaps.parquet", "report.html", "summary.json")
 EVALUATIONS = {
     "before": "held-out clips, before training",
@@ -60,7 +61,7 @@ class Stages:
     def run(self, title: str, *command: str | Path) -> None:
         """Print a command, run it in the repository, and end the demo with its exit code when it fails."""
         words = [str(word) for word in command]
-        print(f"\n== {title}\n$ {shlex.join(words)}", flush=True)
+        print(f"\n== {title}\n$ {_shown(words)}", flush=True)
         started_s = time.monotonic()
         finished = subprocess.run([_program(words[0]), *words[1:]], cwd=REPOSITORY, check=False)
         self.seconds[title] = round(time.monotonic() - started_s, 1)
@@ -207,6 +208,14 @@ def _close(settings: Settings, stages: Stages, claims: list[Claim]) -> int:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
+
+
+def _shown(words: Sequence[str]) -> str:
+    """Return a command line as a shell takes it, each option on a line of its own when one line would be too long."""
+    quoted = [shlex.quote(word) for word in words]
+    if len(" ".join(quoted)) <= MAX_LINE:
+        return " ".join(quoted)
+    return " ".join(f"\\\n    {word}" if word.startswith("--") else word for word in quoted)
 
 
 def _program(word: str) -> str:
