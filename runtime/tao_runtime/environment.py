@@ -10,6 +10,8 @@ from pathlib import Path
 
 REDACTED = "[redacted]"
 
+_TRUE = {"1", "true", "yes", "on"}
+
 _SECRET_NAME = re.compile(r"(token|secret|passw|api_?key|credential|private_key)", re.IGNORECASE)
 # Shapes of credentials that our users hold: Hugging Face, NGC, AWS, GitHub, and bearer headers.
 _SECRET_SHAPE = re.compile(
@@ -26,6 +28,8 @@ class Environment:
         hf_endpoint: base address of the Hub.
         hf_hub_offline: True when the Hub must not be contacted.
         hf_home: folder of the Hub's cache and login file.
+        hf_hub_cache: folder that holds downloaded repositories.
+        hf_token_path: file that `hf auth login` writes.
         results_root, job_id: where TAO expects status.json, when a platform set them.
         status_file: file for the status of a fault that comes before the results folder is known.
         world_size, rank, local_rank: set by torchrun; 1, 0, 0 without it.
@@ -35,6 +39,8 @@ class Environment:
     hf_endpoint: str = "https://huggingface.co"
     hf_hub_offline: bool = False
     hf_home: Path = Path("~/.cache/huggingface")
+    hf_hub_cache: Path = Path("~/.cache/huggingface/hub")
+    hf_token_path: Path = Path("~/.cache/huggingface/token")
     results_root: str | None = None
     job_id: str | None = None
     status_file: str | None = None
@@ -53,11 +59,14 @@ def read_environment(variables: Mapping[str, str] | None = None) -> Environment:
         ValueError: when a number is not a number; the message names the variable.
     """
     env = os.environ if variables is None else variables
+    hf_home = _path(env, "HF_HOME") or (_path(env, "XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "huggingface"
     return Environment(
-        hf_token=_text(env, "HF_TOKEN"),
+        hf_token=_text(env, "HF_TOKEN") or _text(env, "HUGGING_FACE_HUB_TOKEN"),
         hf_endpoint=(_text(env, "HF_ENDPOINT") or "https://huggingface.co").rstrip("/"),
-        hf_hub_offline=(_text(env, "HF_HUB_OFFLINE") or "0").lower() in {"1", "true", "yes", "on"},
-        hf_home=Path(_text(env, "HF_HOME") or "~/.cache/huggingface").expanduser(),
+        hf_hub_offline=(_text(env, "HF_HUB_OFFLINE") or _text(env, "TRANSFORMERS_OFFLINE") or "0").lower() in _TRUE,
+        hf_home=hf_home,
+        hf_hub_cache=_path(env, "HF_HUB_CACHE") or hf_home / "hub",
+        hf_token_path=_path(env, "HF_TOKEN_PATH") or hf_home / "token",
         results_root=_text(env, "TAO_RESULTS_ROOT") or _text(env, "TAO_API_RESULTS_DIR"),
         job_id=_text(env, "TAO_JOB_ID") or _text(env, "TAO_API_JOB_ID"),
         status_file=_text(env, "TAO_STATUS_FILE"),
@@ -81,6 +90,11 @@ def redact(text: str, variables: Mapping[str, str] | None = None) -> str:
 
 def _text(env: Mapping[str, str], name: str) -> str | None:
     return env.get(name, "").strip() or None
+
+
+def _path(env: Mapping[str, str], name: str) -> Path | None:
+    text = _text(env, name)
+    return None if text is None else Path(text).expanduser()
 
 
 def _integer(env: Mapping[str, str], name: str, default: int) -> int:
