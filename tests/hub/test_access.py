@@ -302,7 +302,7 @@ def test_a_password_in_the_endpoint_is_not_shown(hub, anonymous):
 
 def test_a_hub_that_echoes_the_token_can_not_make_us_show_it(hub, logged_in):
     hub.add(NAME, FILES)
-    hub.answer("index.json", 403, X_Error_Message=f"Bearer {PLANTED_TOKEN} may not read this", X_Error_Code="GatedRepo")
+    hub.answer("index.json", 403, X_Error_Message=f"{PLANTED_TOKEN} may not read this", X_Error_Code="GatedRepo")
     report = check_access(MODEL, logged_in, limits=QUICK)
     finding = only(report)
     assert REDACTED in finding.what

@@ -141,8 +141,10 @@ def test_a_file_touched_since_is_hashed_again_and_only_that_file(hub, anonymous)
     hub.add(NAME, FILES)
     path = (stage(anonymous).folder / SHARD).resolve()
     os.utime(path, ns=(1, 1))
-    again = stage(anonymous)
+    lines: list[str] = []
+    again = stage(anonymous, say=lines.append)
     assert f"{len(FILES[SHARD])} bytes were hashed now" in again.reason
+    assert "Comparing 0.00 GB" in lines[0]
     assert "not changed since" in stage(anonymous).reason
 
 

@@ -58,8 +58,10 @@ class Fetch:
         Raises:
             TaoError: when it can't be completed, with the files that are missing or wrong.
         """
-        faults = self.verifier.faults()
-        if faults:
+        unknown = self.verifier.unknown_bytes()
+        if unknown:
+            self.say(f"Comparing {unknown / 1e9:.2f} GB that are here with the Hub's hashes")
+        if self.verifier.faults():
             self._complete()
         files = self.verifier.files
         return staged(self.verifier, self.commit, remember(self.cache, self.asking, self.commit, files, weights=weights))

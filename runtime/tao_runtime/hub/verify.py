@@ -58,6 +58,12 @@ class Verifier:
         with ThreadPoolExecutor(_HASH_THREADS) as threads:
             return [fault for fault in threads.map(self._fault, self.files) if fault is not None]
 
+    def unknown_bytes(self) -> int:
+        """Return how much there is to hash, for a word to the user before it takes its time."""
+        paths = ((file.path, self.folder / file.path) for file in self.files)
+        stamps = ((name, Stamp.of(path)) for name, path in paths if path.is_file())
+        return sum(stamp.size_bytes for name, stamp in stamps if self._known.get(name) != stamp)
+
     def matches(self, path: Path, file: ModelFile) -> bool:
         """Return whether the content at `path` has the hash that the Hub gives; True when it gives none."""
         expected = file.sha256 or file.git_sha1
