@@ -78,6 +78,7 @@ def check_name(subject: Subject) -> Iterator[Finding]:
 
 def check_description(subject: Subject) -> Iterator[Finding]:
     """SK004: one plain paragraph, what it does and then when to use it."""
+    yield from _unquoted_colon(subject)
     if subject.skill is None:
         return
     value = _value(subject, "description")
@@ -89,6 +90,17 @@ def check_description(subject: Subject) -> Iterator[Finding]:
         yield subject.fault("SK004", what, fix, line=line)
 
 
+def _unquoted_colon(subject: Subject) -> Iterator[Finding]:
+    """Look at the text itself: such a front matter is no YAML, and lenient clients cut the description at the colon."""
+    for number, line in enumerate(subject.texts.get("SKILL.md", "").split("\n"), start=1):
+        value = re.match(r"description:\s*([^'\"\s].*)", line)
+        if value and re.search(r":(\s|$)", value[1]):
+            fix = "Put the whole text in quotes, or do without the colon."
+            yield subject.fault("SK004", "description contains an unquoted colon", fix, line=number)
+        if value or (number > 1 and line == "---"):
+            return
+
+
 def _description_faults(value: str, raw: str) -> Iterator[tuple[str, str]]:
     if len(value) > MAX_DESCRIPTION:
         yield f"description has {len(value)} characters", f"Shorten it to {MAX_DESCRIPTION}."
@@ -97,8 +109,6 @@ def _description_faults(value: str, raw: str) -> Iterator[tuple[str, str]]:
     bad = next((mark for mark in ("<", ">", "---") if mark in value), None)
     if bad is not None:
         yield f"description contains {bad}", "Clients read it as markup; write words instead."
-    if raw[:1] not in ("'", '"') and re.search(r":(\s|$)", raw):
-        yield "description contains an unquoted colon", "Put the whole text in quotes, or do without the colon."
     if not re.match(r"[A-Z][a-z-]+\s", value) or re.match(r"(This|A|An|The|I|You)\s", value):
         yield f"description starts with {value.split(maxsplit=1)[0]!r}", "Start with a verb: what the skill does."
     if ". Use when " not in value:
