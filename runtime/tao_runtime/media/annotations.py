@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import re
 from collections.abc import Iterator
@@ -14,16 +13,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from tao_runtime.errors import Finding, FixKind, Severity, TaoError, Where
+from tao_runtime.errors import Finding, FixKind, TaoError, Where
+from tao_runtime.media.forms import Form, file_fault, form_remarks, look_at, text_chunks, text_lines
 from tao_runtime.media.jsonscan import ArrayScanner, RecordDecoder, SyntaxFaults, scan_lines
 
-CHUNK_BYTES = 4 << 20
-PARQUET_MAGIC = b"PAR1"
-_SUFFIX_OF = {"array": ".json", "object": ".json", "lines": ".jsonl", "parquet": ".parquet"}
-_NAME_OF = {"array": "a JSON array", "object": "a JSON object", "lines": "JSON lines", "parquet": "Parquet"}
-_RECORD_KEYS = frozenset({"conversations", "messages", "video", "videos", "image", "images"})
-
-Form = Literal["array", "object", "lines", "parquet", "empty", "unknown"]
 MediaKind = Literal["video", "image"]
 Role = Literal["user", "assistant", "system"]
 
@@ -183,8 +176,8 @@ def scan_records(path: str | Path, findings: list[Finding]) -> Iterator[tuple[in
     file = str(path)
     faults = SyntaxFaults(file)
     try:
-        encoding, form = _look(Path(path))
-        findings.extend(_remarks(file, encoding, form))
+        encoding, form = look_at(Path(path))
+        findings.extend(form_remarks(file, encoding, form))
         if form in {"empty", "unknown"}:
             return
         num_records = 0
@@ -198,73 +191,22 @@ def scan_records(path: str | Path, findings: list[Finding]) -> Iterator[tuple[in
         raise _unreadable(file, error.strerror or str(error)) from None
     findings.extend(faults.summary())
     if num_records == 0 and not faults.num_errors:
-        findings.append(_d1("DATA_ANNOTATIONS_EMPTY", f"{file} holds no records", file, "Write at least one record."))
+        findings.append(file_fault("DATA_ANNOTATIONS_EMPTY", f"{file} holds no records", file, "Write at least one record."))
 
 
 def _values(path: Path, encoding: str, form: Form, faults: SyntaxFaults) -> Iterator[tuple[int, Any]]:
     if form == "parquet":
         return _parquet_values(path, faults)
     if form == "array":
-        return ArrayScanner(_chunks(path, encoding), faults).records()
+        return ArrayScanner(text_chunks(path, encoding), faults).records()
     if form == "lines":
-        return scan_lines(_lines(path, encoding), faults)
+        return scan_lines(text_lines(path, encoding), faults)
     return _object_values(path, encoding, faults)
-
-
-def _look(path: Path) -> tuple[str, Form]:
-    """Return the text encoding and the form of a file, from its first part."""
-    with path.open("rb") as stream:
-        head = stream.read(CHUNK_BYTES)
-    if head.startswith(PARQUET_MAGIC):
-        return "", "parquet"
-    encoding = _encoding_of(head)
-    text = codecs.getincrementaldecoder(encoding)("surrogateescape").decode(head).lstrip(" \t\r\n\ufeff")
-    if not text:
-        return encoding, "empty"
-    if text[0] == "[":
-        return encoding, "array"
-    return encoding, _lines_or_object(text) if text[0] == "{" else "unknown"
-
-
-def _encoding_of(head: bytes) -> str:
-    if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
-        return "utf-32"
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    # Without a mark, UTF-16 shows as a zero beside the first bracket.
-    if head[1:2] == b"\0":
-        return "utf-16-le"
-    return "utf-16-be" if head[:1] == b"\0" and head[1:2] else "utf-8-sig"
-
-
-def _lines_or_object(text: str) -> Form:
-    first, _, rest = text.partition("\n")
-    following = rest.lstrip(" \t\r\n")
-    try:
-        value, end = RecordDecoder().decode(text, 0)
-    except ValueError:
-        return "lines" if following.startswith("{") else "object"
-    is_record = isinstance(value, dict) and not _RECORD_KEYS.isdisjoint(value)
-    return "lines" if text[end:].strip() or (is_record and end <= len(first)) else "object"
-
-
-def _chunks(path: Path, encoding: str) -> Iterator[str]:
-    """Yield a file's text; bytes that do not decode come as lone surrogates, so that the record they hurt can be named."""
-    decoder = codecs.getincrementaldecoder(encoding)("surrogateescape")
-    with path.open("rb") as stream:
-        while data := stream.read(CHUNK_BYTES):
-            yield decoder.decode(data)
-        yield decoder.decode(b"", final=True)
-
-
-def _lines(path: Path, encoding: str) -> Iterator[str]:
-    with path.open(encoding=encoding, errors="surrogateescape", newline="\n") as stream:
-        yield from stream
 
 
 def _object_values(path: Path, encoding: str, faults: SyntaxFaults) -> Iterator[tuple[int, Any]]:
     """Yield the records of a file that is one object: tao-vl-reason, or a list under another key."""
-    text = "".join(_chunks(path, encoding))
+    text = "".join(text_chunks(path, encoding))
     decoder = RecordDecoder()
     try:
         document, end = decoder.decode(text, len(text) - len(text.lstrip()))
@@ -355,31 +297,6 @@ def _media_kind(part: Any) -> MediaKind | None:
     return "image" if "image" in part or "image_url" in part else None
 
 
-def _remarks(file: str, encoding: str, form: Form) -> Iterator[Finding]:
-    if form == "empty":
-        yield _d1("DATA_ANNOTATIONS_EMPTY", f"{file} is empty", file, "Write the annotations again; the file has no text.")
-        return
-    if form == "unknown":
-        what = f"{file} is neither a JSON array, JSON lines nor Parquet"
-        yield _d1("DATA_ANNOTATIONS_SYNTAX", what, file, "Write a JSON array of records.")
-        return
-    if encoding.startswith(("utf-16", "utf-32")):
-        what = f"{file} is {encoding.upper()}; it is read, but other readers expect UTF-8"
-        yield _warning("DATA_ANNOTATIONS_ENCODING", what, file, f"iconv -f {encoding.upper()} -t UTF-8 '{file}'")
-    suffix, right = Path(file).suffix.lower(), _SUFFIX_OF[form]
-    if suffix != right and suffix in _SUFFIX_OF.values():
-        what = f"{file} is named {suffix} but holds {_NAME_OF[form]}; it is read, but other readers go by the name"
-        yield _warning("DATA_ANNOTATIONS_EXTENSION", what, file, f"Rename the file to {Path(file).with_suffix(right).name}.")
-
-
-def _d1(code: str, what: str, file: str, fix: str) -> Finding:
-    return Finding(code, what, Where(file=file), fix, rule="D1")
-
-
-def _warning(code: str, what: str, file: str, fix: str) -> Finding:
-    return Finding(code, what, Where(file=file), fix, Severity.WARNING, FixKind.EDIT, rule="D1")
-
-
 def _not_object(file: str, index: int, value: Any) -> Finding:
     what = f"record {index} is {type(value).__name__}, not an object"
     where = Where(file=file, record_index=index)
@@ -388,4 +305,4 @@ def _not_object(file: str, index: int, value: Any) -> Finding:
 
 def _unreadable(file: str, reason: str) -> TaoError:
     fix = "Check the path; the file must exist and be readable."
-    return TaoError(_d1("DATA_ANNOTATIONS_UNREADABLE", f"{file} can't be read: {reason}", file, fix))
+    return TaoError(file_fault("DATA_ANNOTATIONS_UNREADABLE", f"{file} can't be read: {reason}", file, fix))

@@ -16,7 +16,10 @@ from tao_runtime.errors import Finding, FixKind, Where
 
 # A record longer than this is taken for a fault; it bounds how much text is held at once.
 WINDOW_CHARS = 8 << 20
-MAX_FAULTS = 100
+# How far the end of a broken record is looked for, and after how many faults a file is given up: both bound the time.
+RECOVERY_CHARS = 1 << 20
+MAX_FAULTS_READ = 1000
+MAX_FAULTS_SHOWN = 100
 
 _BLANK = re.compile(r"[ \t\n\r]*")
 _COMMA = re.compile(r"[ \t\n\r]*,[ \t\n\r]*(?=\{)")
@@ -34,6 +37,7 @@ class SyntaxFaults:
         self.file = file
         self.findings: list[Finding] = []
         self.num_errors = 0
+        self._last: tuple[str, int] | None = None
 
     def error(self, what: str, line: int, fix: str, *, kind: FixKind = FixKind.MANUAL, record_id: str | None = None) -> None:
         """Add a fault of syntax at a 1-based line."""
@@ -45,20 +49,26 @@ class SyntaxFaults:
         fix = f"Find the file's real encoding and convert it: iconv -f GBK -t UTF-8 '{self.file}'"
         self._add(Finding("DATA_ANNOTATIONS_ENCODING", what, self._at(line, None), fix, rule="D1"))
 
+    def stop(self, what: str, line: int) -> None:
+        """Say that the rest of the file was not read."""
+        self._last = what, line
+
     def summary(self) -> list[Finding]:
-        """Return the findings, with one more for those beyond the bound."""
+        """Return the findings, with one more for those beyond the bound or not read."""
         hidden = self.num_errors - len(self.findings)
         if hidden <= 0:
             return self.findings
-        what = f"{hidden} more faults of this kind follow"
-        return [*self.findings, Finding("DATA_ANNOTATIONS_SYNTAX", what, Where(file=self.file), rule="D1")]
+        what, line = self._last if self._last else (f"{hidden} more faults of this kind", None)
+        where = Where(file=self.file, line=line)
+        fix = "Write the file again with a JSON library."
+        return [*self.findings, Finding("DATA_ANNOTATIONS_SYNTAX", what, where, fix, rule="D1")]
 
     def _at(self, line: int, record_id: str | None) -> Where:
         return Where(file=self.file, line=line, record_id=record_id)
 
     def _add(self, finding: Finding) -> None:
         self.num_errors += 1
-        if len(self.findings) < MAX_FAULTS:
+        if len(self.findings) < MAX_FAULTS_SHOWN:
             self.findings.append(finding)
 
 
@@ -97,7 +107,7 @@ class ArrayScanner:
         self._decoder = RecordDecoder()
         self._text = ""
         self._place = 0
-        self._lines_before = 0
+        self._lines_before, self._counted_to = 0, 0
         self._is_whole = False
         self._index = 0
         self._first_key: str | None = None
@@ -118,6 +128,10 @@ class ArrayScanner:
                 continue
             if needs_comma:
                 self._missing_comma()
+            if self._faults.num_errors >= MAX_FAULTS_READ:
+                line = self._line(self._place)
+                self._faults.stop(f"reading stopped at record {self._index} (line {line}): {MAX_FAULTS_READ} faults", line)
+                return
             yield from self._sound_run()
             yield from self._element()
             needs_comma = True
@@ -178,7 +192,8 @@ class ArrayScanner:
 
     def _read_on(self) -> None:
         """Drop the text already passed and read until the window is full again."""
-        self._lines_before += self._text.count("\n", 0, self._place)
+        self._line(self._place)
+        self._counted_to = 0
         parts, held = [self._text[self._place :]], len(self._text) - self._place
         self._place = 0
         while held < 2 * WINDOW_CHARS:
@@ -204,7 +219,12 @@ class ArrayScanner:
             self._read_on()
 
     def _line(self, place: int) -> int:
-        return self._lines_before + self._text.count("\n", 0, place) + 1
+        """Return the 1-based line of a place in the window, counted from the last place asked for."""
+        if place < self._counted_to:
+            return self._lines_before - self._text.count("\n", place, self._counted_to) + 1
+        self._lines_before += self._text.count("\n", self._counted_to, place)
+        self._counted_to = place
+        return self._lines_before + 1
 
     def _comma(self, *, follows_value: bool) -> None:
         if not follows_value:
@@ -254,23 +274,31 @@ class ArrayScanner:
         self._faults.error(what, line, f"Mend the JSON on line {line}.")
 
     def _resume_after(self, start: int) -> int:
-        """Find where the next record begins: where the braces close, else where a record's first key comes again."""
+        """Find where a broken record ends: where its braces close, or before the next record with the usual first key."""
+        own = _FIRST_KEY.match(self._text, start)
+        key = self._first_key or (own.group(1) if own else None)
+        opening = r'\{\s*"' + (re.escape(key) if key else r'(?:[^"\\]|\\.)*') + r'"\s*:'
+        limit = min(start + RECOVERY_CHARS, len(self._text))
+        following = re.compile(r"\}(?=\s*,?\s*" + opening + ")").search(self._text, start + 1, limit)
+        closed = self._end_of_braces(start, following.end() if following else limit)
+        if closed is not None:
+            return closed
+        if following is not None:
+            return following.end()
+        anywhere = re.compile(opening).search(self._text, start + 1, limit)
+        return anywhere.start() if anywhere else limit
+
+    def _end_of_braces(self, start: int, limit: int) -> int | None:
+        """Return the place after the brace that closes the record, None when it does not look like the end of one."""
         depth = 0
-        for match in _STRING_OR_BRACE.finditer(self._text, start):
+        for match in _STRING_OR_BRACE.finditer(self._text, start, limit):
             mark = match.group()
             depth += (mark == "{") - (mark == "}")
             if depth <= 0:
-                end = match.end()
-                after = _BLANK.match(self._text, end)
+                after = _BLANK.match(self._text, match.end())
                 following = self._text[after.end() : after.end() + 1] if after else ""
-                if following in {",", "]", "{", ""} and mark == "}":
-                    return end
-                break
-        own = _FIRST_KEY.match(self._text, start)
-        key = own.group(1) if own else self._first_key
-        start_of_record = _FIRST_KEY if key is None else re.compile(r'\{\s*"' + re.escape(key) + r'"\s*:')
-        again = start_of_record.search(self._text, start + 1)
-        return again.start() if again else len(self._text)
+                return match.end() if mark == "}" and following in {",", "]", "{", ""} else None
+        return None
 
 
 def scan_lines(lines: Iterator[str], faults: SyntaxFaults) -> Iterator[tuple[int, Any]]:
