@@ -230,6 +230,11 @@ CODES: dict[str, Code] = {
     "ACCESS_MODEL_LFS_POINTER": Code("A model file is a Git LFS pointer instead of the content."),
     "ACCESS_CACHE_UNWRITABLE": Code("The Hub's cache can't be written."),
     "HOST_DISK_MODEL": Code("The disk has no room for the model's files.", "H4"),
+    # Evaluating
+    "SPEC_NATIVE_UNSUPPORTED": Code("A key asks for what this runtime does not do."),
+    "SPEC_ADAPTER_SWITCH": Code("model.enable_lora says otherwise than the model folder."),
+    "SPEC_SHARD": Code("The shard to answer is none of the shards there are."),
+    "RUN_SAVED_ANSWERS_STALE": Code("Saved answers were given under other settings and are not used."),
     # Results of an evaluation
     "RESULTS_MISSING": Code("A path leads to no results.json."),
     "RESULTS_UNREADABLE": Code("A results file can't be read."),

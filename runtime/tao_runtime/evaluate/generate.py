@@ -1,0 +1,224 @@
+"""Generate answers in batches, in the order of the records, within a bound of host memory.
+
+`tests/evaluate/test_generate.py` shows in float32 that answers do not depend on the batch size. Prompts are padded on the
+left, so that every answer starts at the same place.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from tao_runtime.data.loader import collate, model_inputs
+from tao_runtime.data.samples import Sample, SampleBuilder
+from tao_runtime.errors import Finding, TaoError, Where
+from tao_runtime.evaluate.choices import choice_ids, log_likelihoods
+from tao_runtime.evaluate.sampling import GenerationOptions, processors
+from tao_runtime.media.annotations import Record
+from tao_runtime.models.load import pad_id_of
+
+# A batch is closed before its patches take more than this, whatever its number of questions.
+MAX_BATCH_BYTES = 2 << 30
+
+Say = Callable[[str], None]
+Prompt = tuple[Record, Sample]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Hold what the model said to one record.
+
+    Attributes:
+        record: the record.
+        response: text without special tokens.
+        num_tokens: tokens generated, the final one included.
+        finish: stop when the model ended the answer, length when `max_tokens` cut it.
+    """
+
+    record: Record
+    response: str
+    num_tokens: int
+    finish: Literal["stop", "length"]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """Bound a batch and its preparation.
+
+    Attributes:
+        batch_size: most questions answered together.
+        num_threads: threads that prepare prompts.
+        max_retries: how often a batch is halved when the device's memory does not suffice.
+        max_bytes: most bytes of patches in a batch.
+    """
+
+    batch_size: int
+    num_threads: int = 1
+    max_retries: int = 0
+    max_bytes: int = MAX_BATCH_BYTES
+
+
+class Answerer:
+    """Ask a model.
+
+    Args:
+        model: in evaluation mode, on its device.
+        builder: makes prompts; its tokenizer reads the answers.
+        options: how tokens are chosen.
+        limits: sizes.
+        say: takes a line when the batch is made smaller.
+
+    Attributes:
+        findings: what kept records from being asked.
+    """
+
+    def __init__(
+        self, model: Any, builder: SampleBuilder, options: GenerationOptions, limits: BatchLimits, say: Say = print
+    ) -> None:
+        self.findings: list[Finding] = []
+        self._model, self._builder, self._options, self._limits, self._say = model, builder, options, limits, say
+        self._tokenizer = builder.tokenizer
+        self._batch_size = limits.batch_size
+        self._pad_id = pad_id_of(self._tokenizer)
+        self._end_ids = end_ids(model, self._tokenizer)
+
+    def answer(self, records: Iterable[Record]) -> Iterator[list[Answer]]:
+        """Yield the answers, a batch at a time, in the order of the records; where one can't be asked there is a finding.
+
+        Raises:
+            TaoError: RUN_OUT_OF_MEMORY when the device's memory does not suffice however small the batch.
+        """
+        batch: list[Prompt] = []
+        for prompt in self._prompts(records):
+            held = sum(sample.num_bytes for _, sample in batch)
+            if batch and (len(batch) >= self._batch_size or held + prompt[1].num_bytes > self._limits.max_bytes):
+                yield self._answer_batch(batch, self._limits.max_retries)
+                batch = []
+            batch.append(prompt)
+        if batch:
+            yield self._answer_batch(batch, self._limits.max_retries)
+
+    def _prompts(self, records: Iterable[Record]) -> Iterator[Prompt]:
+        """Prepare prompts in threads, a few ahead: two for each thread."""
+        threads = self._limits.num_threads
+        waiting: deque[tuple[Record, Future[Sample]]] = deque()
+        remaining = iter(records)
+        with ThreadPoolExecutor(threads, thread_name_prefix="prompt") as pool:
+            while True:
+                while len(waiting) < 2 * threads and (record := next(remaining, None)) is not None:
+                    waiting.append((record, pool.submit(self._builder.prompt, record)))
+                if not waiting:
+                    return
+                record, future = waiting.popleft()
+                try:
+                    yield record, future.result()
+                except TaoError as error:
+                    self.findings.extend(error.findings)
+
+    def _answer_batch(self, batch: Sequence[Prompt], retries: int) -> list[Answer]:
+        if len(batch) > self._batch_size:
+            return [answer for part in _parts(batch, self._batch_size) for answer in self._answer_batch(part, retries)]
+        try:
+            return self._choose(batch) if self._options.choices else self._generate(batch)
+        except torch.OutOfMemoryError as error:
+            if len(batch) == 1 or retries == 0:
+                raise _out_of_memory(len(batch), error) from None
+        self._batch_size = (len(batch) + 1) // 2
+        torch.cuda.empty_cache()
+        self._say(f"batch size: {self._batch_size} (memory did not suffice for {len(batch)})")
+        return self._answer_batch(batch, retries - 1)
+
+    def _generate(self, batch: Sequence[Prompt]) -> list[Answer]:
+        tensors = collate([sample for _, sample in batch], self._pad_id, side="left")
+        inputs = model_inputs(tensors, self._model.device)
+        keys = [record.index for record, _ in batch]
+        self._model.generation_config = self._config()
+        with torch.inference_mode():
+            tokens: Tensor = self._model.generate(
+                **inputs, logits_processor=processors(self._options, inputs["input_ids"], inputs["attention_mask"], keys)
+            )
+        said = tokens[:, inputs["input_ids"].shape[1] :].tolist()
+        return [self._answer(record, row) for (record, _), row in zip(batch, said, strict=True)]
+
+    def _choose(self, batch: Sequence[Prompt]) -> list[Answer]:
+        """Answer with the likeliest of the choices."""
+        ids = choice_ids(self._tokenizer, self._options.choices)
+        scores = log_likelihoods(self._model, [sample for _, sample in batch], ids, self._pad_id)
+        places = [int(place) for place in scores.argmax(dim=1)]
+        return [
+            Answer(record, self._options.choices[place], len(ids[place]), "stop")
+            for (record, _), place in zip(batch, places, strict=True)
+        ]
+
+    def _config(self) -> Any:
+        """Return the whole configuration, so that nothing of the model's own (top_p, a temperature) creeps in."""
+        from transformers import GenerationConfig
+
+        return GenerationConfig(  # type: ignore[no-untyped-call]
+            max_new_tokens=self._options.max_tokens,
+            do_sample=False,
+            num_beams=1,
+            use_cache=True,
+            eos_token_id=list(self._end_ids),
+            pad_token_id=self._pad_id,
+        )
+
+    def _answer(self, record: Record, tokens: Sequence[int]) -> Answer:
+        end = next((place for place, token in enumerate(tokens) if token in self._end_ids), None)
+        said = tokens if end is None else tokens[:end]
+        text: str = self._tokenizer.decode(said, skip_special_tokens=True)
+        return Answer(record, text, len(said) + (end is not None), "length" if end is None else "stop")
+
+
+def end_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
+    """Return the ids that end an answer: those of the model's generation config, and the tokenizer's own."""
+    own = model.generation_config.eos_token_id if model.generation_config is not None else None
+    ids = own if isinstance(own, list) else [own]
+    return tuple(dict.fromkeys(int(token) for token in [*ids, tokenizer.eos_token_id] if token is not None))
+
+
+def choose_device(asked: str, local_rank: int | None) -> tuple[torch.device, str]:
+    """Return the device and the reason.
+
+    Args:
+        asked: native.device: auto, cpu or cuda.
+        local_rank: which GPU of this machine, None for the current one.
+
+    Raises:
+        TaoError: HOST_NO_CUDA when cuda was asked for and there is none.
+    """
+    why = f"native.device is {asked}"
+    if asked == "cpu":
+        return torch.device("cpu"), why
+    if torch.cuda.is_available():
+        device = torch.device("cuda", torch.cuda.current_device() if local_rank is None else local_rank)
+        return device, f"{why}; {torch.cuda.get_device_name(device)}"
+    if asked == "cuda":
+        what = "native.device is cuda and torch sees no CUDA device"
+        raise TaoError(Finding("HOST_NO_CUDA", what, Where(key="native.device"), fix="--set native.device=auto"))
+    return torch.device("cpu"), f"{why} and torch sees no CUDA device"
+
+
+def choose_threads(num_processes: int) -> tuple[int, str]:
+    """Return how many threads prepare prompts, and why; decoding leaves Python's lock, so threads do."""
+    cores = len(os.sched_getaffinity(0))
+    return min(num_processes, cores), f"evaluation.num_processes is {num_processes}, {cores} cores"
+
+
+def _parts(batch: Sequence[Prompt], size: int) -> Iterator[Sequence[Prompt]]:
+    for start in range(0, len(batch), size):
+        yield batch[start : start + size]
+
+
+def _out_of_memory(size: int, error: BaseException) -> TaoError:
+    key = "evaluation.batch_size"
+    what = f"{size} questions together: {str(error).splitlines()[0]}"
+    fix = f"--set {key}={max(1, size // 2)}" if size > 1 else "Lower vision.total_pixels or vision.max_frames."
+    return TaoError(Finding("RUN_OUT_OF_MEMORY", what, Where(key=key), fix))

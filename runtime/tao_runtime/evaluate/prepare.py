@@ -1,0 +1,189 @@
+"""Decide everything about an evaluation before anything is loaded or written, and report every fault at once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tao_runtime.config.evaluate import EvaluateSpec
+from tao_runtime.dataset.lint import lint_annotations
+from tao_runtime.environment import Environment
+from tao_runtime.errors import Finding, FixKind, Severity, Where, raise_errors, worst_first
+from tao_runtime.files import sha256_of
+from tao_runtime.media.annotations import Record, read_annotations
+
+ADAPTER_CONFIG = "adapter_config.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Say which part of the questions a process answers: every `count`-th, from the `number`-th on."""
+
+    number: int
+    count: int
+    local_rank: int | None
+
+
+@dataclass(frozen=True)
+class EvaluateJob:
+    """Hold everything that is decided about an evaluation.
+
+    Attributes:
+        spec: the evaluate spec.
+        output_dir: folder of the results.
+        model_dir, base_dir: folder of the model; with an adapter, base_dir is its base.
+        media_dir: folder that media paths start from.
+        records: all records that are asked, by all shards.
+        shard: part that this process answers.
+        fingerprint: of everything that an answer depends on.
+        findings: warnings and remarks.
+    """
+
+    spec: EvaluateSpec
+    output_dir: Path
+    model_dir: Path
+    base_dir: Path | None
+    media_dir: Path
+    records: tuple[Record, ...]
+    shard: Shard
+    fingerprint: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def own_records(self) -> tuple[Record, ...]:
+        """Records of this process's shard."""
+        return self.records[self.shard.number :: self.shard.count]
+
+    @property
+    def main_dir(self) -> Path:
+        """Folder with config.json and tokenizer."""
+        return self.model_dir if self.base_dir is None else self.base_dir
+
+
+def output_dir_of(spec: EvaluateSpec) -> Path:
+    """Return the folder that takes the results."""
+    return Path(spec.results_dir or ".") / spec.model.save_folder
+
+
+def prepare_evaluation(spec: EvaluateSpec, environment: Environment) -> EvaluateJob:
+    """Check spec, machine, model folder, data and output; nothing is written.
+
+    Raises:
+        TaoError: with every fault that could be found.
+    """
+    annotations, media_dir = _data_paths(spec)
+    shard = _shard(spec, environment)
+    findings = [*_unsupported(spec), *_shard_faults(spec, environment, shard), *_model_faults(spec), *_output_faults(spec)]
+    findings += lint_annotations(annotations, media_dir).findings
+    raise_errors(findings)
+    records = read_annotations(annotations).records
+    asked = tuple(records if spec.evaluation.limit < 0 else records[: spec.evaluation.limit])
+    base = spec.model.base_model_path
+    return EvaluateJob(
+        spec=spec,
+        output_dir=output_dir_of(spec),
+        model_dir=Path(spec.model.model_name),
+        base_dir=None if not spec.model.enable_lora or base is None else Path(base),
+        media_dir=media_dir,
+        records=asked,
+        shard=shard,
+        fingerprint=_fingerprint(spec, annotations),
+        findings=tuple(worst_first(findings)),
+    )
+
+
+def _data_paths(spec: EvaluateSpec) -> tuple[Path, Path]:
+    annotations = Path(spec.dataset.annotation_path or "annotations.json")
+    return annotations, annotations.parent if spec.dataset.media_dir is None else Path(spec.dataset.media_dir)
+
+
+def _unsupported(spec: EvaluateSpec) -> Iterator[Finding]:
+    """Refuse what is not done here: a key that is silently without effect would be worse."""
+    if spec.backend != "native":
+        fix = "--set backend=native, or give the TOML of `tao-runtime spec build --for cosmos-rl` to the TAO evaluator"
+        yield _spec_fault("SPEC_NATIVE_UNSUPPORTED", "backend", f"{spec.backend}; this command evaluates native specs", fix)
+    if spec.model.tp_size != 1:
+        key = "model.tp_size"
+        yield _spec_fault(
+            "SPEC_NATIVE_UNSUPPORTED", key, f"{spec.model.tp_size}; each GPU holds a whole model here", f"--set {key}=1"
+        )
+    if spec.metrics.names:
+        key = "metrics.names"
+        what = f"{', '.join(spec.metrics.names)}; this version computes accuracy, precision, recall, F1 and word overlap"
+        yield _spec_fault("SPEC_NATIVE_UNSUPPORTED", key, what, f"--set {key}=[]")
+
+
+def _shard(spec: EvaluateSpec, environment: Environment) -> Shard:
+    count = max(1, spec.num_gpus // spec.model.tp_size)
+    if environment.world_size > 1:
+        return Shard(environment.rank, count, environment.local_rank)
+    return Shard(spec.evaluation.shard_id, count, None)
+
+
+def _shard_faults(spec: EvaluateSpec, environment: Environment, shard: Shard) -> Iterator[Finding]:
+    if environment.world_size not in (1, shard.count):
+        what = f"{spec.num_gpus}, so there are {shard.count} shards, and WORLD_SIZE is {environment.world_size}"
+        yield _spec_fault("SPEC_SHARD", "num_gpus", what, f"--set num_gpus={environment.world_size * spec.model.tp_size}")
+    elif shard.number >= shard.count:
+        what = f"{shard.number}; num_gpus is {spec.num_gpus}, so shards are numbered from 0 to {shard.count - 1}"
+        yield _spec_fault("SPEC_SHARD", "evaluation.shard_id", what, f"--set num_gpus={shard.number + 1}")
+
+
+def _model_faults(spec: EvaluateSpec) -> Iterator[Finding]:
+    model = spec.model
+    is_adapter = (Path(model.model_name) / ADAPTER_CONFIG).is_file()
+    if is_adapter and not model.enable_lora:
+        fix = "--set model.enable_lora=true --set model.base_model_path=FOLDER"
+        yield _spec_fault("SPEC_ADAPTER_SWITCH", "model.enable_lora", f"false and {model.model_name} is an adapter", fix)
+    if model.enable_lora and not is_adapter:
+        what = f"true and {model.model_name} holds no {ADAPTER_CONFIG}"
+        yield _spec_fault("SPEC_ADAPTER_SWITCH", "model.enable_lora", what, "--set model.enable_lora=false")
+    folders: dict[str, str | None]
+    folders = {"model.base_model_path": model.base_model_path} if model.enable_lora else {"model.model_name": model.model_name}
+    folders["model.tokenizer_model_name"] = model.tokenizer_model_name
+    for key, name in folders.items():
+        if name is None or (key == "model.model_name" and is_adapter):
+            continue
+        if not (Path(name) / "config.json").is_file() and not (Path(name) / "tokenizer_config.json").is_file():
+            what = f"{key} is {name}, which is not a folder with a config.json"
+            fix = "Download the model first, and name its folder." if "/" in name else "Name the folder of a Qwen3-VL model."
+            yield Finding("ACCESS_MODEL_FOLDER_MISSING", what, Where(key=key), fix)
+
+
+def _output_faults(spec: EvaluateSpec) -> Iterator[Finding]:
+    folder = output_dir_of(spec).absolute()
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        what = f"results_dir is {spec.results_dir} and {existing} " + ("can't be written" if existing.is_dir() else "is a file")
+        yield Finding("USAGE_OUTPUT_UNWRITABLE", what, Where(key="results_dir"), "Name another results_dir.")
+
+
+def _spec_fault(code: str, key: str, value: str, fix: str) -> Finding:
+    return Finding(code, f"{key} is {value}", Where(key=key), fix, Severity.ERROR, FixKind.EDIT)
+
+
+def _fingerprint(spec: EvaluateSpec, annotations: Path) -> str:
+    """Return a hash of all that an answer depends on; model files go in by size and time, which a copy keeps apart."""
+    folders = [spec.model.model_name, spec.model.base_model_path, spec.model.tokenizer_model_name]
+    values: dict[str, Any] = {
+        "model_files": [_file_marks(Path(name)) for name in folders if name is not None],
+        "model": spec.model.model_dump(mode="json", exclude={"save_folder"}),
+        "annotations": sha256_of(annotations),
+        "media_dir": spec.dataset.media_dir,
+        "system_prompt": spec.dataset.system_prompt,
+        "vision": spec.vision.model_dump(mode="json"),
+        "generation": spec.generation.model_dump(mode="json", exclude={"max_retries"}),
+        "seed": spec.evaluation.seed,
+        "choices": spec.native.choices,
+    }
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def _file_marks(folder: Path) -> list[tuple[str, int, int]]:
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    return [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
