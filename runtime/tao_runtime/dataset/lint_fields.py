@@ -39,9 +39,10 @@ class FieldChecks:
         Returns:
             Its media as `(kind, path)` and its turns as `(role, text)`, as written.
         """
-        plain = plain_parts(raw)
-        if plain is not None:
-            return plain
+        return plain_parts(raw) or self.check_fully(index, raw)
+
+    def check_fully(self, index: int, raw: dict[str, Any]) -> tuple[Media, Turns]:
+        """Run every check on one record; returns what `check` returns."""
         record = (index, raw.get("id"))
         media, turns = media_of(raw), turns_of(raw)
         self._check_turns(record, raw, turns)
