@@ -97,10 +97,9 @@ def check_json(subject: Subject) -> Iterator[Finding]:
                 yield subject.fault("SK015", what, "Print through tao_runtime.cli.output; talk goes to stderr.", file)
 
 
-@functools.cache
 def help_text(script: Path) -> str:
     """Return what a script prints for --help; empty when it fails."""
-    run = _run(script, ["--help"])
+    run, _ = _watched_help(script)
     return run.stdout if run.exit_code == 0 else ""
 
 
@@ -113,6 +112,7 @@ def _python_scripts(subject: Subject) -> list[str]:
     return [file for file in _scripts(subject) if file.endswith(".py")]
 
 
+@functools.cache
 def _watched_help(script: Path) -> tuple[Run, dict[str, list[str]]]:
     """Ask for help under the watch; the fastest of a few tries counts, since other processes may slow one down."""
     with tempfile.TemporaryDirectory() as folder:
