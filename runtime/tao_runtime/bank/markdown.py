@@ -9,8 +9,9 @@ from itertools import pairwise
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})\s*([\w+-]*)")
 _SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
-_LINK = re.compile(r"\[[^\]]*\]\(\s*<?([^)\s>]+)>?[^)]*\)")
-_DEFINITION = re.compile(r"^ {0,3}\[[^\]]+\]:\s*<?(\S+?)>?\s*$")
+_TARGET = r"(?:<([^>]*)>|([^)<\s]+))"
+_LINK = re.compile(rf"\[[^\]]*\]\(\s*{_TARGET}[^)]*\)")
+_DEFINITION = re.compile(rf"^ {{0,3}}\[[^\]]+\]:\s*{_TARGET}")
 _HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.+?)\s*#*$")
 _RULE = re.compile(r"^\s*\|?(\s*:?-+:?\s*\|)+\s*(:?-+:?)?\s*$")
 
@@ -72,8 +73,8 @@ def parse_page(text: str) -> Page:
     blocks, plain = _blocks(lines)
     spans = [Text(match[2].strip(), number) for number, line in plain for match in _SPAN.finditer(line)]
     bare = [(number, _SPAN.sub(lambda match: " " * len(match[0]), line)) for number, line in plain]
-    links = [Text(match[1], number) for number, line in bare for match in _LINK.finditer(line)]
-    links += [Text(match[1], number) for number, line in bare if (match := _DEFINITION.match(line))]
+    links = [Text(match[1] or match[2], number) for number, line in bare for match in _LINK.finditer(line)]
+    links += [Text(match[1] or match[2], number) for number, line in bare if (match := _DEFINITION.match(line))]
     headings = [Text(match[2], number) for number, line in plain if (match := _HEADING.match(line))]
     return Page(lines, tuple(links), tuple(spans), tuple(headings), tuple(blocks), tuple(_rows(plain)))
 
