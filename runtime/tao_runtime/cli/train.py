@@ -37,10 +37,19 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     findings = list(result.job.findings)
     if result.outcome is not None and result.outcome.stopped_by is not None:
         findings.append(interrupted(result.outcome))
-    return CommandResult("train", result.to_dict(), findings, _text(result), result.exit_code)
+    return CommandResult(
+        command="train",
+        data=result.to_dict(),
+        findings=findings,
+        text=_text(result),
+        text_shows_findings=True,  # they were printed before the first step, where they can still be heeded
+        exit_code=result.exit_code,
+    )
 
 
 def _text(result: TrainResult) -> str:
+    from tao_runtime.train.start import interrupted
+
     outcome = result.outcome
     if outcome is None:
         return f"would make {result.job.plan.total_steps - result.job.start_step} steps"
@@ -48,4 +57,6 @@ def _text(result: TrainResult) -> str:
     validation = "" if outcome.validation is None else f", validation loss {outcome.validation.loss:.4f}"
     rows = [f"step {outcome.step} of {result.job.plan.total_steps}{loss}{validation}, {outcome.seconds:.1f} s"]
     rows += [f"{name}: {path}" for name, path in (("checkpoint", outcome.checkpoint), ("model", outcome.export)) if path]
+    if outcome.stopped_by is not None:
+        rows.append(f"{interrupted(outcome).what}; {interrupted(outcome).fix}")
     return "\n".join(rows)

@@ -74,6 +74,7 @@ def train(job: Job, run_dir: Path, reporter: Reporter, stop: StopRequest) -> Tra
         TaoError: RUN_LOSS_NOT_FINITE, RUN_NO_ANSWER_TOKENS, or what a record, the model or the disk gives cause for.
     """
     set_up_process(job.spec, job.seed)
+    reporter.remarked(job.findings, aloud=False)
     trainee = build_trainee(job)
     reporter.remarked(trainee.findings)
     if job.resume is not None:

@@ -172,10 +172,12 @@ class Reporter:
         if self._to_console:
             self.say(f"saved {checkpoint}")
 
-    def remarked(self, findings: Sequence[Finding]) -> None:
-        """Report findings that don't stop the run."""
+    def remarked(self, findings: Sequence[Finding], *, aloud: bool = True) -> None:
+        """Report findings that don't stop the run; `aloud` also prints them."""
         for finding in findings:
             self.events.write("finding", **finding.to_dict())
+            if not aloud:
+                continue
             self.say(f"{finding.severity} {finding.code}  {finding.where}\n    {finding.what}")
 
     def stopped(self, step: int, signal_name: str, checkpoint: Path | None) -> None:
