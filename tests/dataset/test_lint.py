@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tao_runtime.dataset.collector import MAX_FINDINGS_PER_CODE, Collector, select, shown
+from tao_runtime.cli.main import main
+from tao_runtime.dataset.collector import MAX_FINDINGS_PER_CODE, Collector, select
 from tao_runtime.dataset.lint import LintResult, lint_annotations
 from tao_runtime.dataset.lint_fields import FieldChecks, plain_parts
 from tao_runtime.errors import Severity, TaoError
+from tao_runtime.media.quoting import shown
 
 
 def record(index: int = 0, question: str = "<video>\nWhich way?", answer: Any = "Left", **more: Any) -> dict[str, Any]:
@@ -294,3 +296,11 @@ def test_a_selection_takes_rules_and_codes():
     with pytest.raises(TaoError) as caught:
         select(["DATA_VIDEO_FPS_MISING"])
     assert "DATA_VIDEO_FPS_MISSING" in caught.value.findings[0].fix
+
+
+def test_what_can_not_be_encoded_is_printed_escaped(tmp_path, capsys):
+    """A lone surrogate in an id, and a byte of a path that is no UTF-8: stdout must not choke on either."""
+    (tmp_path / "a.json").write_text('[{"id": "\\ud800", "video_fps": NaN}, {"id": "\\udfff", "video": "\\udcff.mp4"}]')
+    for flags in (["--json"], []):
+        main(["data", "lint", "--annotations", str(tmp_path / "a.json"), "--media-dir", str(tmp_path / "\udcff"), *flags])
+        assert "ud800" in capsys.readouterr().out

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from tao_runtime.environment import redact
 from tao_runtime.errors import Finding, Severity, TaoError, Where, exit_code, worst_first
@@ -96,13 +96,19 @@ def print_result(result: CommandResult, *, as_json: bool) -> int:
             "data": result.data,
             "findings": [finding.to_dict() for finding in findings],
         }
-        sys.stdout.write(redact(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)) + "\n")
+        _write(sys.stdout, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     else:
         if result.text:
-            sys.stdout.write(redact(result.text.rstrip("\n")) + "\n")
+            _write(sys.stdout, result.text.rstrip("\n") + "\n")
         if not result.text_shows_findings:
-            sys.stderr.write(redact(render_findings(findings)))
+            _write(sys.stderr, render_findings(findings))
     return code
+
+
+def _write(stream: TextIO, text: str) -> None:
+    """Write without secrets; what the stream can't encode (a lone surrogate from a user's file) is written escaped."""
+    encoding = stream.encoding or "utf-8"
+    stream.write(redact(text).encode(encoding, "backslashreplace").decode(encoding))
 
 
 def render_findings(findings: Sequence[Finding]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -10,24 +9,9 @@ from difflib import get_close_matches
 
 from tao_runtime.codes import CODES
 from tao_runtime.errors import Finding, FixKind, Severity, TaoError, Where
+from tao_runtime.media.quoting import shown
 
 MAX_FINDINGS_PER_CODE = 1000
-MAX_SHOWN_CHARS = 200
-
-
-def as_json(value: object) -> str:
-    """Return a value from a user's file as JSON writes it, fit to be shown: null, true, "30/1"."""
-    return shown(json.dumps(value, ensure_ascii=False, default=repr))
-
-
-def shown(value: object) -> str:
-    """Return a value from a user's file as short text that any terminal and any encoding can show."""
-    text = value if isinstance(value, str) else repr(value)
-    if len(text) > MAX_SHOWN_CHARS:
-        text = text[: MAX_SHOWN_CHARS - 1] + "…"
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 @dataclass(frozen=True, slots=True)

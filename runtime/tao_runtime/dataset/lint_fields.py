@@ -6,9 +6,10 @@ import math
 import re
 from typing import Any
 
-from tao_runtime.dataset.collector import Collector, as_json, shown
+from tao_runtime.dataset.collector import Collector
 from tao_runtime.errors import FixKind, Severity
 from tao_runtime.media.annotations import ROLE_OF, media_of, turns_of
+from tao_runtime.media.quoting import as_json, shown
 
 # The special tokens of Qwen3-VL: in a text they stand for pictures or turns that are not there.
 SPECIAL_TOKEN = re.compile(

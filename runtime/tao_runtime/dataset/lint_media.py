@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tao_runtime.dataset.collector import Collector, as_json, shown
+from tao_runtime.dataset.collector import Collector
 from tao_runtime.dataset.lint_fields import is_rate
 from tao_runtime.errors import Finding, FixKind, Severity, TaoError
 from tao_runtime.media.probe import VideoFacts, probe_video
+from tao_runtime.media.quoting import as_json, shown
 
 RATE_TOLERANCE = 0.02
 

@@ -6,10 +6,11 @@ import re
 from collections import Counter
 from typing import Any
 
-from tao_runtime.dataset.collector import Collector, shown
+from tao_runtime.dataset.collector import Collector
 from tao_runtime.dataset.lint_fields import Media, Turns, doubled_options
 from tao_runtime.errors import FixKind, Severity
 from tao_runtime.media.annotations import ROLE_OF
+from tao_runtime.media.quoting import shown
 
 # Beyond this many different answers the set is free text, where spellings and balance say nothing.
 MAX_CLASSES = 10

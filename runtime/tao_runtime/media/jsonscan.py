@@ -13,6 +13,7 @@ from json.decoder import JSONDecoder
 from typing import Any
 
 from tao_runtime.errors import Finding, FixKind, Where
+from tao_runtime.media.quoting import shown
 
 # A record longer than this is taken for a fault; it bounds how much text is held at once.
 WINDOW_CHARS = 8 << 20
@@ -329,4 +330,4 @@ def scan_lines(lines: Iterator[str], faults: SyntaxFaults) -> Iterator[tuple[int
 
 
 def _own_id(value: Any) -> str | None:
-    return str(value["id"])[:200] if isinstance(value, dict) and value.get("id") is not None else None
+    return shown(value["id"]) if isinstance(value, dict) and value.get("id") is not None else None

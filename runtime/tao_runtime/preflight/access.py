@@ -9,6 +9,7 @@ from typing import Any
 from tao_runtime.environment import Environment, redact
 from tao_runtime.errors import Finding, TaoError, Where
 from tao_runtime.hub.names import HubModel, parse_model
+from tao_runtime.preflight.datasets import value_at
 
 # NVIDIA hands these out after a licence was accepted. What other owners demand, only the Hub can say.
 _KNOWN_GATED = re.compile(r"nvidia/Cosmos-")
@@ -20,7 +21,7 @@ def gated_models(spec: dict[str, Any]) -> dict[str, HubModel]:
     """Return the gated Hub models that a spec names, by key; folders are no Hub models."""
     found = {}
     for key in (*_MODEL_KEYS, *_FLAT_MODEL_KEYS):
-        name = _value_at(spec, key)
+        name = value_at(spec, key)
         try:
             model = parse_model(name, key) if isinstance(name, str) else None
         except TaoError:
@@ -61,10 +62,3 @@ def secret_findings(text: str, file: str, environment: Environment) -> Iterator[
         what = f"{file} holds a credential"
         fix = "Take it out, revoke it, and pass the new one by name through the environment (HF_TOKEN)."
         yield Finding("ACCESS_SECRET_EXPOSED", what, Where(file=file), fix, rule="H10")
-
-
-def _value_at(spec: dict[str, Any], key: str) -> Any:
-    value: Any = spec
-    for name in key.split("."):
-        value = value.get(name) if isinstance(value, dict) else None
-    return value

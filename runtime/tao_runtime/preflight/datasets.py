@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from tao_runtime.config.evaluate import EvaluateSpec
-from tao_runtime.config.fields import Section
-from tao_runtime.config.quantize import QuantizeSpec
-from tao_runtime.config.train import TrainSpec
-from tao_runtime.dataset.collector import Selection, shown
+from tao_runtime.dataset.collector import Selection
 from tao_runtime.dataset.lint import ANNOTATIONS_IN_ROOT, LintResult, lint_annotations
 from tao_runtime.errors import Finding, Severity, TaoError, Where
+from tao_runtime.media.quoting import shown
 from tao_runtime.preflight.report import Check
 
 TRAINING, VALIDATION = "training", "validation"
+# action -> role, key of the annotation file, key of the media folder
+_KEYS = {
+    "train": (
+        (TRAINING, "custom.train_dataset.annotation_path", "custom.train_dataset.media_path"),
+        (VALIDATION, "custom.val_dataset.annotation_path", "custom.val_dataset.media_path"),
+    ),
+    "evaluate": (("evaluation", "dataset.annotation_path", "dataset.media_dir"),),
+    "quantize": (("calibration", "calibration_dataset.annotation_path", "calibration_dataset.media_dir"),),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,23 +35,25 @@ class DatasetSource:
     media_dir: str | None
 
 
-def sources_in(spec: Section | None) -> list[DatasetSource]:
-    """Return the data sets that a spec names."""
-    found: list[tuple[str, str | None, str | None]] = []
-    if isinstance(spec, TrainSpec):
-        train, validation = spec.custom.train_dataset, spec.custom.val_dataset
-        found.append((TRAINING, train.annotation_path, train.media_path))
-        if spec.validation.enable and validation is not None:
-            found.append((VALIDATION, validation.annotation_path, validation.media_path))
-    elif isinstance(spec, EvaluateSpec):
-        found.append(("evaluation", spec.dataset.annotation_path, spec.dataset.media_dir))
-    elif isinstance(spec, QuantizeSpec):
-        calibration = spec.calibration_dataset
-        folder = calibration.media_dir
-        if folder is None and calibration.annotation_path is not None:
-            folder = str(Path(calibration.annotation_path).parent)
-        found.append(("calibration", calibration.annotation_path, folder))
-    return [DatasetSource(role, path, media) for role, path, media in found if path is not None]
+def value_at(spec: Mapping[str, Any], key: str) -> Any:
+    """Return the value at a dotted path of a nested spec, None when it is not there."""
+    value: Any = spec
+    for name in key.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def sources_in(action: str, spec: Mapping[str, Any]) -> list[DatasetSource]:
+    """Return the data sets that a nested spec names; one whose form is wrong elsewhere is read as far as it goes."""
+    found = []
+    for role, annotations_key, media_key in _KEYS.get(action, ()):
+        annotations, media_dir = value_at(spec, annotations_key), value_at(spec, media_key)
+        if not isinstance(annotations, str) or (role == VALIDATION and value_at(spec, "validation.enable") is False):
+            continue
+        if media_dir is None and action == "quantize":
+            media_dir = str(Path(annotations).parent)
+        found.append(DatasetSource(role, annotations, media_dir if isinstance(media_dir, str) else None))
+    return found
 
 
 def named_source(annotations: str | None, media_dir: str | None, root: str | None) -> tuple[str | None, str | None]:

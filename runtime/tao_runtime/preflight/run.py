@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tao_runtime.config.actions import COSMOS_REASON
-from tao_runtime.config.fields import Section
 from tao_runtime.config.rules import NO_FACTS, Facts
 from tao_runtime.dataset.collector import Selection
 from tao_runtime.dataset.lint import LintResult
@@ -72,7 +72,7 @@ def run_preflight(request: PreflightRequest, environment: Environment) -> Report
     base, unreadable = _read_base(request)
     findings += unreadable
     first = None if base is None else build_spec(request.skill, request.action, request.overrides, base)
-    sources = _sources(request, None if first is None else first.model)
+    sources = _sources(request, {} if first is None else first.value)
     results = check_sources(sources, with_media=request.with_media)
     for role, result in results.items():
         findings += result.findings
@@ -109,7 +109,7 @@ def run_preflight(request: PreflightRequest, environment: Environment) -> Report
     )
 
 
-def _read_base(request: PreflightRequest) -> tuple[dict[str, object] | None, list[Finding]]:
+def _read_base(request: PreflightRequest) -> tuple[dict[str, Any] | None, list[Finding]]:
     if request.spec is None:
         return None, []
     try:
@@ -118,9 +118,9 @@ def _read_base(request: PreflightRequest) -> tuple[dict[str, object] | None, lis
         return None, list(error.findings)
 
 
-def _sources(request: PreflightRequest, spec: Section | None) -> list[DatasetSource]:
+def _sources(request: PreflightRequest, spec: Mapping[str, Any]) -> list[DatasetSource]:
     """Return the data sets to check: those of the spec, the first replaced by what the command line names."""
-    sources = sources_in(spec)
+    sources = sources_in(request.action, spec)
     if request.annotations is None and request.media_dir is None:
         return sources
     first, rest = (sources[0], sources[1:]) if sources else (None, [])
