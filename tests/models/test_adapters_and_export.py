@@ -6,37 +6,15 @@ import sys
 
 import pytest
 import torch
-import yaml
 
+from tao_runtime.cli.main import main
 from tao_runtime.config.policy import LoraSection
-from tao_runtime.data.loader import collate, model_inputs
-from tao_runtime.data.samples import SampleBuilder
 from tao_runtime.errors import TaoError
-from tao_runtime.media.annotations import record_of
-from tao_runtime.media.sampling import VisionOptions
 from tao_runtime.models.adapters import add_lora, target_layers
 from tao_runtime.models.export import is_adapter, load_for_inference, save_adapter, save_merged
-from tao_runtime.models.load import load_model, load_tokenizer, vision_geometry
+from tao_runtime.models.load import load_model
 
-CPU = torch.device("cpu")
 LANGUAGE = ["q_proj", "k_proj", "v_proj", "o_proj", "up_proj", "gate_proj", "down_proj"]
-
-
-@pytest.fixture(scope="module")
-def base_dir(tmp_path_factory):
-    from demo.make_model import write_tiny_model
-
-    folder = tmp_path_factory.mktemp("base") / "model"
-    write_tiny_model(folder, with_weights=True)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def inputs(base_dir, clips):
-    options = VisionOptions(nframes=4, resized_height=64, resized_width=64)
-    builder = SampleBuilder(load_tokenizer(base_dir), vision_geometry(base_dir), options, clips, 512)
-    turns = [{"from": "human", "value": "<video>\nWhich way?"}, {"from": "gpt", "value": "left"}]
-    return model_inputs(collate([builder.training(record_of(0, {"video": "bikes.mp4", "conversations": turns}))], 0), CPU)
 
 
 @pytest.fixture
@@ -171,45 +149,27 @@ def test_nothing_half_written(adapted, base_dir, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
 
 
-class TestCommand:
-    """`tao-runtime export`, run as a user runs it."""
+def words_for(tmp_path, *settings):
+    spec = tmp_path / "spec.yaml"
+    spec.write_text("{}")
+    return ["export", "--spec", str(spec), "--json", *(word for setting in settings for word in ("--set", setting))]
 
-    def run(self, tmp_path, *words):
-        (tmp_path / "spec.yaml").write_text(yaml.safe_dump({}))
-        command = [
-            sys.executable,
-            "-m",
-            "tao_runtime.cli.main",
-            "export",
-            "--spec",
-            str(tmp_path / "spec.yaml"),
-            "--json",
-            *words,
-        ]
-        ended = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert "Traceback" not in ended.stderr
-        return ended.returncode, json.loads(ended.stdout)
 
-    def test_merges_an_adapter(self, adapted, base_dir, inputs, tmp_path):
-        save_adapter(adapted, tmp_path / "adapter", base_dir)
-        words = [
-            "--set",
-            f"model_path={tmp_path / 'adapter'}",
-            "--set",
-            "dtype=float32",
-            "--results-dir",
-            str(tmp_path / "out"),
-        ]
-        code, document = self.run(tmp_path, *words, "--dry-run")
-        assert (code, (tmp_path / "out").exists()) == (0, False)
-        code, document = self.run(tmp_path, *words)
-        assert (code, document["data"]["folder"]) == (0, str(tmp_path / "out"))
-        expected = logits(adapted, inputs)
-        torch.testing.assert_close(logits(load_for_inference(tmp_path / "out"), inputs), expected, atol=1e-5, rtol=0)
-        assert not is_adapter(tmp_path / "out")
+def test_the_command_merges_an_adapter(adapted, base_dir, inputs, tmp_path, capsys):
+    save_adapter(adapted, tmp_path / "adapter", base_dir)
+    settings = (f"model_path={tmp_path / 'adapter'}", "dtype=float32", f"results_dir={tmp_path / 'out'}")
+    assert main([*words_for(tmp_path, *settings), "--dry-run"]) == 0
+    assert not (tmp_path / "out").exists()
+    capsys.readouterr()
+    command = [sys.executable, "-m", "tao_runtime.cli.main", *words_for(tmp_path, *settings)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(ended.stdout)["data"]["folder"] == str(tmp_path / "out")
+    expected = logits(adapted, inputs)
+    torch.testing.assert_close(logits(load_for_inference(tmp_path / "out"), inputs), expected, atol=1e-5, rtol=0)
+    assert not is_adapter(tmp_path / "out")
 
-    def test_names_every_fault_at_once(self, base_dir, tmp_path):
-        words = ["--set", f"model_path={base_dir}", "--set", "format=adapter", "--results-dir", str(tmp_path)]
-        code, document = self.run(tmp_path, *words)
-        assert code == 2
-        assert {f["code"] for f in document["findings"]} == {"RUN_NO_ADAPTER", "USAGE_OUTPUT_UNWRITABLE"}
+
+def test_the_command_names_every_fault_at_once(base_dir, tmp_path, capsys):
+    assert main(words_for(tmp_path, f"model_path={base_dir}", "format=adapter", f"results_dir={tmp_path}")) == 2
+    document = json.loads(capsys.readouterr().out)
+    assert {f["code"] for f in document["findings"]} == {"RUN_NO_ADAPTER", "USAGE_OUTPUT_UNWRITABLE"}

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tao_runtime.errors import TaoError
-from tao_runtime.models.load import load_model, load_tokenizer, pixel_statistics, vision_geometry
+from tao_runtime.models.load import load_model, load_tokenizer, model_folder, pixel_statistics, vision_geometry
 
 
 @pytest.fixture
@@ -87,6 +87,30 @@ def test_a_name_that_is_no_folder_is_an_error_without_a_network(name):
     assert code_of(caught) == ["ACCESS_MODEL_FOLDER_MISSING"]
 
 
+def test_a_hub_model_is_taken_from_the_cache(weights_dir, tmp_path, monkeypatch):
+    commit = "0123456789abcdef" * 2 + "01234567"
+    repository = tmp_path / "hub" / "models--someone--tiny"
+    shutil.copytree(weights_dir, repository / "snapshots" / commit)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(commit)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    for name in ("hf_model://someone/tiny", "someone/tiny", f"hf_model://someone/tiny@{commit}"):
+        assert model_folder(name) == repository / "snapshots" / commit
+    assert load_model("hf_model://someone/tiny").config.model_type == "qwen3_vl"
+    with pytest.raises(TaoError) as caught:
+        model_folder("hf_model://someone/other@v2")
+    assert caught.value.findings[0].fix == "hf download someone/other --revision v2"
+
+
+@pytest.mark.parametrize("text", ["{", "[]"])
+def test_a_config_that_does_not_read_is_named(tmp_path, text):
+    (tmp_path / "config.json").write_text(text)
+    for look in (load_model, vision_geometry):
+        with pytest.raises(TaoError) as caught:
+            look(tmp_path)
+        assert code_of(caught) == ["RUN_MODEL_UNSUPPORTED"]
+
+
 def test_another_architecture_is_refused(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama"}))
     for look in (load_model, vision_geometry):
@@ -112,6 +136,10 @@ def test_geometry_and_statistics_come_from_the_folder(tiny_model_dir, tmp_path):
     value = json.loads((folder / "video_preprocessor_config.json").read_text())
     (folder / "video_preprocessor_config.json").write_text(json.dumps(value | {"image_mean": [0.1, 0.2, 0.3]}))
     assert pixel_statistics(folder).mean == (0.1, 0.2, 0.3)
+    (folder / "video_preprocessor_config.json").unlink()
+    one_file = {"video_processor": {"image_mean": [0.4, 0.5, 0.6], "image_std": [0.1, 0.1, 0.1]}}
+    (folder / "processor_config.json").write_text(json.dumps(one_file))
+    assert pixel_statistics(folder).mean == (0.4, 0.5, 0.6)
 
 
 def test_torchvision_is_not_needed(tiny_model_dir):

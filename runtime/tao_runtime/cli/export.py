@@ -33,7 +33,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     if spec.model_path is None or spec.results_dir is None:
         raise TypeError("the rules let a spec without model_path or results_dir pass")
 
-    from tao_runtime.models.export import ExportJob
+    from tao_runtime.models.export_job import ExportJob
 
     job = ExportJob(Path(spec.model_path), spec.base_model_path, spec.format, spec.dtype, Path(spec.results_dir))
     job.check()

@@ -1,12 +1,14 @@
-"""Put LoRA adapters into a model, through peft."""
+"""Put LoRA adapters into a model, through peft, and take them out again as plain ones."""
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from tao_runtime.config.policy import LoraSection
 from tao_runtime.errors import Finding, TaoError, Where
@@ -14,6 +16,7 @@ from tao_runtime.errors import Finding, TaoError, Where
 VISION_TOWER = "visual"
 # These name layers of the vision tower; every other target means the language model alone.
 _VISION_TARGETS = frozenset({"attn.qkv", "attn.proj"})
+_INITIAL = "initial_adapter"
 
 
 def add_lora(model: nn.Module, lora: LoraSection) -> Any:
@@ -27,10 +30,14 @@ def add_lora(model: nn.Module, lora: LoraSection) -> Any:
         The peft model; only adapters and `modules_to_save` are trainable.
 
     Raises:
-        TaoError: SPEC_LORA_TARGETS when a target matches no layer.
+        TaoError: SPEC_LORA_TARGETS when a target matches no layer, SPEC_LORA_INIT for an initialisation that needs data.
     """
     from peft import LoraConfig, get_peft_model
 
+    if lora.init_lora_weights == "eva":
+        what = "policy.lora.init_lora_weights is eva, which needs activations of the data; the native trainer makes none"
+        fix = "--set policy.lora.init_lora_weights=true"
+        raise TaoError(Finding("SPEC_LORA_INIT", what, Where(key="policy.lora.init_lora_weights"), fix, rule="C11"))
     targets = target_layers(model, lora.target_modules)
     config = LoraConfig(
         r=lora.r,
@@ -44,7 +51,46 @@ def add_lora(model: nn.Module, lora: LoraSection) -> Any:
         alpha_pattern=_by_layer(lora.alpha_pattern, targets),
         task_type="CAUSAL_LM",
     )
-    return get_peft_model(model, config)
+    adapted = get_peft_model(model, config)
+    num_adapted = sum(hasattr(layer, "lora_A") for layer in adapted.modules())
+    if num_adapted != len(targets):
+        raise _no_layer(f"peft put adapters into {num_adapted} layers instead of the {len(targets)} that the names match")
+    if str(lora.init_lora_weights).startswith(("pissa", "olora")):
+        setattr(adapted, _INITIAL, {name: tensor.to("cpu", copy=True) for name, tensor in _state(adapted).items()})
+    return adapted
+
+
+def plain_adapter(model: Any) -> tuple[dict[str, Tensor], Any]:
+    """Return the adapter's tensors and config, fit for the base model as it is on disk.
+
+    PiSSA and OLoRA take the first adapter off the base weights. A plain adapter of twice the rank holds the same change:
+    A B - A0 B0 = [A A0] [B -B0], where A0 and B0 are what it began with.
+
+    Returns:
+        Tensors by peft's names, on the model's device, and a LoraConfig that can be changed freely.
+    """
+    state, config = _state(model), copy.deepcopy(model.peft_config["default"])
+    config.inference_mode = True
+    initial: dict[str, Tensor] | None = getattr(model, _INITIAL, None)
+    if initial is None:
+        return state, config
+    for name in [name for name in state if ".lora_" in name]:
+        first = initial[name].to(state[name])
+        is_a = ".lora_A." in name
+        state[name] = torch.cat([state[name], first if is_a else -first], dim=0 if is_a else 1)
+    # The scale is alpha / rank, or alpha / sqrt(rank): alpha grows so that it stays.
+    growth = 2**0.5 if config.use_rslora else 2
+    config.init_lora_weights = True
+    config.r, config.lora_alpha = 2 * config.r, growth * config.lora_alpha
+    config.rank_pattern = {name: 2 * rank for name, rank in config.rank_pattern.items()}
+    config.alpha_pattern = {name: growth * alpha for name, alpha in config.alpha_pattern.items()}
+    return state, config
+
+
+def _state(model: Any) -> dict[str, Tensor]:
+    from peft import get_peft_model_state_dict
+
+    return {name: tensor.detach() for name, tensor in get_peft_model_state_dict(model).items()}
 
 
 def target_layers(model: nn.Module, targets: Sequence[str] | str) -> list[str]:
@@ -84,10 +130,13 @@ def _is_vision(name: str) -> bool:
 
 def _non_empty(names: list[str], target: str) -> list[str]:
     if not names:
-        where = Where(key="policy.lora.target_modules")
-        fix = '--set policy.lora.target_modules=\'["q_proj","k_proj","v_proj","o_proj"]\''
-        raise TaoError(Finding("SPEC_LORA_TARGETS", f"{target} matches no linear layer of the model", where, fix, rule="C10"))
+        raise _no_layer(f"{target} matches no linear layer of the model")
     return names
+
+
+def _no_layer(what: str) -> TaoError:
+    fix = '--set policy.lora.target_modules=\'["q_proj","k_proj","v_proj","o_proj"]\''
+    return TaoError(Finding("SPEC_LORA_TARGETS", what, Where(key="policy.lora.target_modules"), fix, rule="C10"))
 
 
 def _by_layer(pattern: Mapping[str, Any], targets: Sequence[str]) -> dict[str, Any]:

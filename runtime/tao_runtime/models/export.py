@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from tao_runtime.errors import Finding, TaoError, Where, raise_errors
+from tao_runtime.errors import Finding, TaoError, Where
+from tao_runtime.models.adapters import plain_adapter
+from tao_runtime.models.folder import new_folder
 from tao_runtime.models.load import load_model, model_folder
+from tao_runtime.models.weights import merged_weights, write_config, write_shards
 
-ADAPTER_CONFIG = "adapter_config.json"
-MAX_SHARD = "4GB"
+ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 # Everything beside the weights that a processor, a tokenizer or a server reads.
 COMPANIONS = (
     "tokenizer.json",
@@ -48,43 +47,42 @@ def save_adapter(model: Any, folder: Path, base: str | Path) -> Path:
         The folder.
 
     Raises:
-        TaoError: USAGE_OUTPUT_UNWRITABLE.
+        TaoError: USAGE_OUTPUT_UNWRITABLE, RUN_STORAGE.
     """
-    with _new_folder(folder) as temporary:
-        model.peft_config["default"].base_model_name_or_path = str(base)
-        model.save_pretrained(temporary, safe_serialization=True)
-        (temporary / "README.md").unlink(missing_ok=True)  # peft's model card is an empty form
+    state, config = plain_adapter(model)
+    config.base_model_name_or_path = str(base)
+    with new_folder(folder) as temporary:
+        write_adapter(state, temporary)
+        config.save_pretrained(temporary)
     return folder
+
+
+def write_adapter(state: Mapping[str, Tensor], folder: Path, dtype: torch.dtype | None = None) -> None:
+    """Write adapter_model.safetensors; `dtype` None keeps the types."""
+    from safetensors.torch import save_file
+
+    tensors = {name: tensor.to("cpu", dtype, copy=True).contiguous() for name, tensor in state.items()}
+    save_file(tensors, folder / ADAPTER_WEIGHTS, metadata={"format": "pt"})
 
 
 def save_merged(model: Any, folder: Path, base: str | Path, dtype: torch.dtype) -> Path:
     """Write a whole model as a Hugging Face folder: adapters merged, tokenizer and processor files of the base copied.
 
-    The model itself is left as it was.
-
     Args:
-        model: a model, or a peft model whose adapters are added to the weights for the time of writing.
+        model: a model, or a peft model whose adapter is added; it is only read.
         folder: is made; must not exist.
-        base: folder that the companion files come from.
+        base: folder that config.json and the companion files come from.
         dtype: of the written weights.
 
     Returns:
         The folder.
 
     Raises:
-        TaoError: USAGE_OUTPUT_UNWRITABLE.
+        TaoError: USAGE_OUTPUT_UNWRITABLE, RUN_STORAGE.
     """
-    with _new_folder(folder) as temporary:
-        whole, state = _merged_state(model, dtype)
-        cached, written_dtype = whole.config.use_cache, whole.config.dtype
-        try:
-            # A server needs the cache that training turns off, and the type of what is written.
-            whole.config.use_cache = whole.config.text_config.use_cache = True
-            whole.config.dtype = whole.config.text_config.dtype = whole.config.vision_config.dtype = dtype
-            whole.save_pretrained(temporary, state_dict=state, safe_serialization=True, max_shard_size=MAX_SHARD)
-        finally:
-            whole.config.use_cache = whole.config.text_config.use_cache = cached
-            whole.config.dtype = written_dtype
+    with new_folder(folder) as temporary:
+        write_config(Path(base), temporary, dtype)
+        write_shards(merged_weights(model, dtype), temporary)
         copy_companions(Path(base), temporary)
     return folder
 
@@ -131,152 +129,57 @@ def base_of(folder: str | Path, base: str | Path | None = None) -> Path:
     Raises:
         TaoError: RUN_ADAPTER_BASE when none is named or the named one is no model folder.
     """
-    named = base if base is not None else json.loads((Path(folder) / ADAPTER_CONFIG).read_text())["base_model_name_or_path"]
+    named = named_base(folder) if base is None else base
+    if not named:
+        raise _no_base(folder, f"the adapter {folder} names no base model")
     try:
         return model_folder(named)
     except TaoError as error:
         what = f"the base model {named} of the adapter {folder} can't be used: {error.findings[0].what}"
-        fix = "--set base_model_path=FOLDER with the model that the adapter was trained on."
-        raise TaoError(Finding("RUN_ADAPTER_BASE", what, Where(file=str(folder)), fix)) from None
+        raise _no_base(folder, what) from None
 
 
-def _with_adapter(model: nn.Module, folder: Path) -> Any:
-    from peft import PeftModel
-    from safetensors import safe_open
+def named_base(folder: str | Path) -> str | None:
+    """Return the base model that an adapter's config names, None when it names none.
 
+    Raises:
+        TaoError: RUN_ADAPTER_UNREADABLE when the config is no JSON object.
+    """
+    path = Path(folder) / ADAPTER_CONFIG
     try:
-        adapted = PeftModel.from_pretrained(model, folder)
-    except (ValueError, RuntimeError, KeyError, OSError) as error:
-        what = f"the adapter {folder} does not fit its base model: {str(error).splitlines()[0]}"
-        raise _does_not_fit(folder, what) from None
-    # peft only warns about tensors that find no place, and the model then answers as if it were never trained.
-    with safe_open(folder / "adapter_model.safetensors", framework="pt") as file:
-        num_stored = len(list(file.keys()))
-    num_used = len(_adapter_keys(adapted))
-    if num_stored != num_used:
-        raise _does_not_fit(folder, f"the adapter {folder} holds {num_stored} tensors, the model takes {num_used}")
-    return adapted
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise unreadable_adapter(path, str(error)) from None
+    if not isinstance(config, dict):
+        raise unreadable_adapter(path, "it is no JSON object")
+    return config.get("base_model_name_or_path")
 
 
-def _adapter_keys(model: Any) -> list[str]:
-    from peft import get_peft_model_state_dict
+def unreadable_adapter(path: Path, reason: str) -> TaoError:
+    """Describe an adapter file that does not read."""
+    what = f"{path} can't be read: {reason}"
+    return TaoError(Finding("RUN_ADAPTER_UNREADABLE", what, Where(file=str(path)), "Export the adapter again."))
 
-    return list(get_peft_model_state_dict(model))
 
-
-def _does_not_fit(folder: Path, what: str) -> TaoError:
+def _no_base(folder: str | Path, what: str) -> TaoError:
     fix = "--set base_model_path=FOLDER with the model that the adapter was trained on."
     return TaoError(Finding("RUN_ADAPTER_BASE", what, Where(file=str(folder)), fix))
 
 
-def _merged_state(model: Any, dtype: torch.dtype) -> tuple[Any, dict[str, torch.Tensor]]:
-    """Return the plain model and its state with adapters added, in the given type, on the CPU.
+def _with_adapter(model: nn.Module, folder: Path) -> Any:
+    from peft import PeftModel, get_peft_model_state_dict
+    from safetensors import SafetensorError, safe_open
 
-    The sums are made aside: peft's own merge and unmerge adds to the weights and takes away again, which leaves rounding
-    errors in a model that goes on training.
-    """
-    if not hasattr(model, "peft_config"):
-        return model, _cast(model.state_dict(), dtype)
-    whole = model.get_base_model()
-    deltas = {
-        f"{name}.weight": (module.get_base_layer().weight, module.get_delta_weight("default"))
-        for name, module in whole.named_modules()
-        if hasattr(module, "get_delta_weight")
-    }
-    state = {
-        name.replace(".base_layer.", ".").replace(".modules_to_save.default.", "."): tensor
-        for name, tensor in whole.state_dict().items()
-        if ".lora_" not in name and ".original_module." not in name
-    }
-    state |= {name: weight.float() + delta.float() for name, (weight, delta) in deltas.items()}
-    return whole, _cast(state, dtype)
-
-
-def _cast(state: dict[str, torch.Tensor], dtype: torch.dtype) -> dict[str, torch.Tensor]:
-    return {
-        name: tensor.detach().to("cpu", dtype if tensor.is_floating_point() else tensor.dtype) for name, tensor in state.items()
-    }
-
-
-@contextmanager
-def _new_folder(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder that takes the final name when all is written."""
-    if folder.exists():
-        raise _unwritable(folder, "it exists already")
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    except OSError as error:
-        raise _unwritable(folder, error.strerror or "it can't be made") from None
-    try:
-        yield temporary
-        temporary.chmod(0o755)
-        temporary.rename(folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _unwritable(folder: Path, reason: str) -> TaoError:
-    what = f"{folder} can't be written: {reason}"
-    return TaoError(Finding("USAGE_OUTPUT_UNWRITABLE", what, Where(file=str(folder)), "Name another results folder."))
-
-
-@dataclass(frozen=True, slots=True)
-class ExportJob:
-    """One export.
-
-    Attributes:
-        source: a model folder or an adapter folder.
-        base: base model of an adapter; None takes the one its config names.
-        format: `adapter` copies the adapter, `merged` writes a whole model.
-        dtype: of the written weights, in torch's word.
-        target: folder that is made.
-    """
-
-    source: Path
-    base: str | None
-    format: Literal["adapter", "merged"]
-    dtype: str
-    target: Path
-
-    def check(self) -> None:
-        """Look at the folders before anything is loaded.
-
-        Raises:
-            TaoError: with every fault: ACCESS_MODEL_FOLDER_MISSING, RUN_ADAPTER_BASE, RUN_NO_ADAPTER, USAGE_OUTPUT_UNWRITABLE.
-        """
-        faults: list[Finding] = []
-        for look in (self._check_source, self._check_target):
-            try:
-                look()
-            except TaoError as error:
-                faults.extend(error.findings)
-        raise_errors(faults)
-
-    def run(self) -> Path:
-        """Write the folder and return it.
-
-        Raises:
-            TaoError: the codes of `load_for_inference` and `save_merged`.
-        """
-        dtype: torch.dtype = getattr(torch, self.dtype)
-        if self.format == "merged":
-            companions = base_of(self.source, self.base) if is_adapter(self.source) else self.source
-            # Sums of base and adapter are rounded once: in float32, then to the wanted type.
-            model = load_for_inference(self.source, self.base, dtype=torch.float32)
-            return save_merged(model, self.target, companions, dtype)
-        model = load_for_inference(self.source, self.base, dtype=dtype)
-        return save_adapter(model, self.target, base_of(self.source, self.base))
-
-    def _check_source(self) -> None:
-        if is_adapter(self.source):
-            base_of(self.source, self.base)
-            return
-        model_folder(self.source)
-        if self.format == "adapter":
-            what = f"{self.source} is a whole model, it has no adapter"
-            raise TaoError(Finding("RUN_NO_ADAPTER", what, Where(key="model_path"), "--set format=merged"))
-
-    def _check_target(self) -> None:
-        if self.target.exists():
-            raise _unwritable(self.target, "it exists already")
+        adapted = PeftModel.from_pretrained(model, folder)
+        with safe_open(folder / ADAPTER_WEIGHTS, framework="pt") as file:
+            stored = set(file.keys())
+    except (ValueError, RuntimeError, KeyError, TypeError, OSError, SafetensorError) as error:
+        first_line = next(iter(str(error).splitlines()), type(error).__name__)
+        raise _no_base(folder, f"the adapter {folder} does not go onto its base model: {first_line}") from None
+    # peft only warns about tensors that find no place, and the model then answers as if it were never trained.
+    differing = stored.symmetric_difference(get_peft_model_state_dict(adapted))
+    if differing:
+        what = f"the adapter {folder} and its base model differ in {len(differing)} tensors, such as {min(differing)}"
+        raise _no_base(folder, what)
+    return adapted

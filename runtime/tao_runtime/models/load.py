@@ -1,7 +1,7 @@
 """Load a Qwen3-VL folder as it is on disk, or draw its weights at random; never anything between the two.
 
 Stock transformers fills a missing tensor with random numbers and drops one it does not know, with a log line at most. Here
-either is an error that names the tensors. Nothing here reaches a network: staging turns hf_model:// names into folders.
+either is an error that names the tensors. Nothing here reaches a network: a Hub model must be in the Hub's cache already.
 """
 
 from __future__ import annotations
@@ -14,13 +14,25 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
+from tao_runtime.environment import read_environment
 from tao_runtime.errors import Finding, TaoError, Where
+from tao_runtime.hub.cache import ModelCache
+from tao_runtime.hub.findings import Asking
+from tao_runtime.hub.names import HubModel, parse_model
+from tao_runtime.hub.snapshot import StagedModel, find_snapshot
 from tao_runtime.media.pixels import PixelStatistics
 from tao_runtime.media.sampling import VisionGeometry
 from tao_runtime.models.attention import choose_attention
 
 Init = Literal["pretrained", "random"]
 SHOWN_NAMES = 8
+# Where processors keep their settings, and in which section: files of their own, or one file as transformers 5 writes it.
+PROCESSOR_FILES = (
+    ("video_preprocessor_config.json", None),
+    ("processor_config.json", "video_processor"),
+    ("preprocessor_config.json", None),
+    ("processor_config.json", "image_processor"),
+)
 
 
 def load_model(
@@ -55,21 +67,32 @@ def load_model(
 
 
 def model_folder(folder: str | Path) -> Path:
-    """Return the folder as a path.
+    """Return the folder of a model: the one that is named, or the snapshot of a Hub model in the Hub's cache.
+
+    Args:
+        folder: a folder, `hf_model://owner/name[@revision]`, or `owner/name[@revision]`.
 
     Raises:
-        TaoError: ACCESS_MODEL_FOLDER_MISSING when it is not a folder with a config.json.
+        TaoError: ACCESS_MODEL_FOLDER_MISSING when there is none with a config.json, SPEC_MODEL_NAME for a name of another form.
     """
-    if str(folder).startswith("hf_model://"):
-        what = f"{folder} is a name on the Hub; this command reads folders"
-        raise _fault("ACCESS_MODEL_FOLDER_MISSING", what, folder, "Download the model first, and name its folder.")
-    path = Path(folder)
+    name = parse_model(str(folder))
+    path = _snapshot(name) if isinstance(name, HubModel) else name
     if not (path / "config.json").is_file():
         kind = "holds no config.json" if path.is_dir() else "is not a folder"
         raise _fault(
             "ACCESS_MODEL_FOLDER_MISSING", f"{path} {kind}", folder, "Name the folder that holds the model's config.json."
         )
     return path
+
+
+def _snapshot(name: HubModel) -> Path:
+    environment = read_environment()
+    cache = ModelCache(environment.hf_hub_cache, name.repo_id)
+    found = find_snapshot(cache, Asking(name, environment.hf_endpoint, None), weights=False)
+    if isinstance(found, StagedModel):
+        return found.folder
+    fix = f"hf download {name.repo_id} --revision {name.revision}"
+    raise _fault("ACCESS_MODEL_FOLDER_MISSING", f"{name.uri} is not on this machine: {found[0].what}", name.uri, fix)
 
 
 def load_tokenizer(folder: str | Path) -> Any:
@@ -104,21 +127,37 @@ def vision_geometry(folder: str | Path) -> VisionGeometry:
         TaoError: RUN_MODEL_UNSUPPORTED when the model has no Qwen3-VL vision tower.
     """
     path = model_folder(folder)
-    vision = json.loads((path / "config.json").read_text(encoding="utf-8")).get("vision_config")
+    vision = _read_json(path / "config.json").get("vision_config")
     if not isinstance(vision, dict) or "patch_size" not in vision:
         raise _fault("RUN_MODEL_UNSUPPORTED", f"{path} has no vision tower", folder, "Use a model of the Qwen3-VL family.")
     return VisionGeometry(vision["patch_size"], vision.get("spatial_merge_size", 2), vision.get("temporal_patch_size", 2))
 
 
 def pixel_statistics(folder: str | Path) -> PixelStatistics:
-    """Read the mean and deviation that the model's processor takes; Qwen3-VL's own where no file says."""
+    """Read the mean and deviation that the model's processor takes; Qwen3-VL's own where no file says.
+
+    Raises:
+        TaoError: RUN_MODEL_UNSUPPORTED when a processor file is no JSON object.
+    """
     path = model_folder(folder)
-    for name in ("video_preprocessor_config.json", "preprocessor_config.json"):
-        if (path / name).is_file():
-            value = json.loads((path / name).read_text(encoding="utf-8"))
-            if "image_mean" in value and "image_std" in value:
-                return PixelStatistics(tuple(value["image_mean"]), tuple(value["image_std"]))
+    for name, section in PROCESSOR_FILES:
+        if not (path / name).is_file():
+            continue
+        value = _read_json(path / name)
+        value = value.get(section) or {} if section else value
+        if "image_mean" in value and "image_std" in value:
+            return PixelStatistics(tuple(value["image_mean"]), tuple(value["image_std"]))
     return PixelStatistics()
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise _fault("RUN_MODEL_UNSUPPORTED", f"{path} can't be read: {error}", path, "Copy the model's files again.") from None
+    if not isinstance(value, dict):
+        raise _fault("RUN_MODEL_UNSUPPORTED", f"{path} is no JSON object", path, "Copy the model's files again.")
+    return value
 
 
 def _read_config(path: Path) -> Any:
