@@ -11,7 +11,6 @@ from tao_runtime.spec.build import load_spec
 from tao_runtime.status.follow import read_lines
 from tao_runtime.train.start import run_training
 
-
 ALONE = Environment()
 
 
