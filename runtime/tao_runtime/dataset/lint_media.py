@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +134,8 @@ class MediaFolder:
         path = os.path.join(self._root, name)  # noqa: PTH118 - pathlib would drop what os.path.realpath needs
         try:
             if kind == "video":
-                return MediaState(facts=probe_video(path))
+                # The times of every frame are let go: thousands of long variable-rate videos would fill the memory.
+                return MediaState(facts=replace(probe_video(path), uneven_times_s=None))
             _refuse_empty(path)
         except TaoError as error:
             finding: Finding = error.findings[0]

@@ -7,6 +7,7 @@ are missing, doubled or cut short is decoded once to see what it really shows.
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -38,7 +39,7 @@ class Timeline:
         audio_is_first: stream 0 is audio.
     """
 
-    pts: tuple[int, ...]
+    pts: array[int]
     frames_carry_pts: bool
     time_base: Fraction | None
     keyframe_pts: tuple[int, ...]
@@ -100,7 +101,7 @@ def read_timeline(path: str | Path) -> Timeline:
     return _read_timeline(str(path), state.st_size, state.st_mtime_ns)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _read_timeline(path: str, size_bytes: int, _mtime_ns: int) -> Timeline:
     refuse_stand_in(path, size_bytes)
     with opened_video(path) as (container, stream):
@@ -118,7 +119,7 @@ def _read_timeline(path: str, size_bytes: int, _mtime_ns: int) -> Timeline:
         can_jump = container.format.name.startswith(_SEEKABLE_CONTAINERS) and stream.codec_context.name in _SEEKABLE_CODECS
         pts, are_stamps = (sorted(scan.duration_by_pts), True) if is_sound else _decoded_pts(path)
         return Timeline(
-            pts=tuple(pts),
+            pts=array("q", pts),
             frames_carry_pts=are_stamps and is_ordered,
             time_base=stamps_base if are_stamps else (1 / header_fps if header_fps else None),
             keyframe_pts=tuple(sorted(scan.keyframe_pts)) if is_sound and can_jump else (),
