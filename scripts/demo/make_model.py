@@ -40,6 +40,7 @@ CORPUS = (
     "Which way does the scene drift across the picture: left, right or straight?",
     "Which way does the scene move in this video? Does the camera pan to the left, pan to the right, or look straight ahead?",
     "left right straight left right straight Left Right Straight yes no Yes No",
+    "\n".join(["left", "right", "straight", "yes", "no"] * 3),  # each answer one token
     "<0.1 seconds> <0.3 seconds> <0.5 seconds> <1.0 seconds> seconds seconds seconds",
 )
 

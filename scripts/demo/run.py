@@ -24,14 +24,11 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 SKILL = "tao-finetune-cosmos-reason"
 CHANCE = 1 / 3
 NEEDED = 0.95
+# A random network is not quite blind to motion: its likeliest of the three answers is right in 25 to 36 % (16 seeds).
+UNTRAINED_SPREAD = 0.1
 MAX_LINE = 120
 MADE_HERE = ("data", "model", "specs", "train", "evaluations", "gaps.parquet", "report.html", "summary.json")
-EVALUATIONS = {
-    "before": "held-out clips, before training",
-    "after": "held-out clips",
-    "reversed": "held-out clips played backwards",
-    "frozen": "held-out clips frozen",
-}
+EVALUATIONS = ("before", "after", "reversed", "frozen")
 
 
 @dataclass(frozen=True)
@@ -167,6 +164,12 @@ def read_rows(results: Path) -> list[dict[str, Any]]:
     return rows
 
 
+def closed_choice_of(results: Path) -> float:
+    """Return how often the true answer is the likeliest of the three, whatever the model says."""
+    [path] = sorted((REPOSITORY / results).rglob("metrics_summary.json"))
+    return float(json.loads(path.read_text(encoding="utf-8"))["closed_choice"]["accuracy"])
+
+
 def accuracy_of(rows: Sequence[dict[str, Any]]) -> float:
     """Return the share of responses that are the true answer, counted here and not taken from the evaluation's summary."""
     return sum(str(row["response"]).strip().lower() == str(row["gt"]) for row in rows) / len(rows)
@@ -176,8 +179,12 @@ def check_claims(settings: Settings, results: dict[str, Path]) -> list[Claim]:
     """Measure what the demo claims."""
     rows = {name: read_rows(folder) for name, folder in results.items()}
     accuracy = {name: accuracy_of(each) for name, each in rows.items()}
+    guess = closed_choice_of(results["before"])
     claims = [
         Claim("before training: at most chance, 33.3 %", _percent(accuracy["before"]), accuracy["before"] <= CHANCE),
+        Claim(
+            "before training, the likeliest of the three answers: chance", _percent(guess), guess <= CHANCE + UNTRAINED_SPREAD
+        ),
         Claim("after training: at least 95 % on a video never seen", _percent(accuracy["after"]), accuracy["after"] >= NEEDED),
         Claim("played backwards: the opposite side", _percent(accuracy["reversed"]), accuracy["reversed"] >= NEEDED),
         Claim("frozen: straight", _percent(accuracy["frozen"]), accuracy["frozen"] >= NEEDED),
@@ -241,7 +248,7 @@ def main() -> int:
     """Parse the command line and run the demo."""
     parser = argparse.ArgumentParser(description="Train a tiny video-language model on a CPU and show what it learnt.")
     parser.add_argument("--out", type=Path, default=Path("demo_output"), metavar="DIR", help="default: %(default)s")
-    parser.add_argument("--seed", type=int, default=0, help="of clips, weights and data order (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=3, help="of clips, weights and data order (default: %(default)s)")
     parser.add_argument("--train-clips", type=int, default=480, metavar="N", help="default: %(default)s")
     parser.add_argument("--validation-clips", type=int, default=300, metavar="N", help="default: %(default)s")
     parser.add_argument("--epochs", type=int, default=12, metavar="N", help="default: %(default)s")
