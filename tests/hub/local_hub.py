@@ -5,6 +5,7 @@ X-Linked-Etag, ETag, Range. Large files are redirected to a second server, as th
 must never be shown a token.
 """
 
+import gzip
 import hashlib
 import json
 import random
@@ -72,6 +73,8 @@ class LocalHub:
         self.faults: list[Fault] = []
         self.seen: list[Seen] = []
         self.sent_bytes: Counter[str] = Counter()
+        self.compresses = False
+        self.compressed: list[str] = []
         self.released = threading.Event()
         self.stalled = threading.Event()
         self._servers = [ThreadingHTTPServer(("127.0.0.1", 0), handler) for handler in (HubHandler, CdnHandler)]
@@ -236,6 +239,10 @@ class Handler(BaseHTTPRequestHandler):
         self.reply(status, json.dumps({"error": message}).encode(), headers)
 
     def reply_content(self, content: bytes, headers: dict[str, str]) -> None:
+        if self.hub.compresses and "gzip" in self.headers.get("Accept-Encoding", ""):
+            # As CDNs do: whole, compressed, whatever range was asked for.
+            self.hub.compressed.append(self.path.split("?")[0].rpartition("/")[2])
+            return self.reply(200, gzip.compress(content), headers | {"Content-Encoding": "gzip"})
         wanted = self.headers.get("Range")
         start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted else 0
         body = content[start:]
@@ -248,6 +255,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self._send_body(self.shape(body), len(body))
+        return None
 
     def _send_body(self, body: bytes, announced: int) -> None:
         first = len(body) if self.stall_after is None else self.stall_after

@@ -236,7 +236,7 @@ def test_a_slow_hub_ends_at_the_stated_limit(hub, logged_in, misbehave, path):
     getattr(hub, misbehave)(path)
     start = time.monotonic()
     finding = only(check_access(MODEL, logged_in, limits=Limits(time_limit_s=0.3, request_timeout_s=0.2, attempts=1)))
-    assert time.monotonic() - start < 1.5
+    assert time.monotonic() - start < 5.0, "a Hub that hangs does so for 20 s"
     assert finding.code == "ACCESS_HF_SLOW"
     assert "within 0." in finding.what
 

@@ -15,7 +15,9 @@ from hub.local_hub import LocalHub, model_files
 
 from tao_runtime.environment import Environment
 from tao_runtime.errors import Severity, TaoError
+from tao_runtime.hub.access import check_access
 from tao_runtime.hub.cache import ModelCache
+from tao_runtime.hub.names import parse_model
 from tao_runtime.hub.snapshot import StagedModel
 from tao_runtime.hub.stage import stage_model
 
@@ -175,7 +177,10 @@ def test_a_damaged_file_is_found_and_replaced_alone(hub, anonymous, name, how):
     else:
         path.resolve().unlink()
     asked = len(hub.seen)
-    assert_whole(stage(anonymous))
+    lines: list[str] = []
+    assert_whole(stage(anonymous, say=lines.append))
+    reason = {"cut short": f"{name} has {len(FILES[name]) - 7} bytes instead of {len(FILES[name])}", "other bytes": "another"}
+    assert any(reason.get(how, "") in line for line in lines) or how.endswith("gone")
     fetched = {seen.path.split("?")[0].rpartition("/")[2] for seen in hub.seen[asked:] if seen.method == "GET"}
     expected = set() if how == "link gone" else {name}
     assert fetched & NEEDED == expected | {"model.safetensors.index.json"}
@@ -223,7 +228,8 @@ def test_large_files_with_another_hash_never_enter_the_cache(hub, anonymous):
     (finding,) = refused(anonymous)
     assert finding.code == "ACCESS_MODEL_DAMAGED"
     assert SHARD in finding.what
-    assert "SHA-256" in finding.what
+    assert "came 2 times with another SHA-256" in finding.what
+    assert len(hub.asked(f"/{SHARD}?", "GET")) == 2
     contents = [path.read_bytes() for path in anonymous.hf_hub_cache.rglob("*") if path.is_file()]
     assert not [content for content in contents if content[:-1] == FILES[SHARD][:-1]]
     hub.faults.clear()
@@ -234,6 +240,28 @@ def test_a_large_file_that_came_wrong_once_is_fetched_anew(hub, anonymous):
     hub.add(NAME, FILES)
     hub.shape_body(f"/{SHARD}?", lambda body: bytes(len(body)), times=1)
     assert_whole(stage(anonymous))
+
+
+@pytest.mark.parametrize("partial", [b"", b"wrong start", bytes(60_000), FILES[SHARD][:30_000], FILES[SHARD]])
+def test_whatever_an_earlier_download_left_the_file_ends_right(hub, anonymous, partial):
+    commit = hub.add(NAME, FILES).refs["main"]
+    cache = ModelCache(anonymous.hf_hub_cache, NAME)
+    file = next(file for file in check_access(parse_model(URI), anonymous).files if file.path == SHARD)
+    cache.partial(file).parent.mkdir(parents=True)
+    cache.partial(file).write_bytes(partial)
+    staged = stage(anonymous)
+    assert_whole(staged)
+    assert staged.commit == commit
+    fetched = len(hub.asked(f"/{SHARD}?", "GET"))
+    assert fetched == {11: 2, len(FILES[SHARD]): 0}.get(len(partial), 1)
+
+
+def test_a_cdn_that_would_compress_is_told_not_to(hub, anonymous):
+    hub.add(NAME, FILES)
+    hub.compresses = True
+    assert_whole(stage(anonymous))
+    assert "tokenizer.json" in hub.compressed, "small files may come compressed"
+    assert not [name for name in hub.compressed if name.endswith(".safetensors")]
 
 
 def test_small_files_with_another_hash_do_not_stay(hub, anonymous):
@@ -249,7 +277,8 @@ def test_small_files_with_another_hash_do_not_stay(hub, anonymous):
 # Interruption, in a real process
 
 SCRIPT = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job inherits it as ignored
 from tao_runtime.environment import read_environment
 from tao_runtime.hub.stage import stage_model
 print(stage_model(sys.argv[1], read_environment()).folder)
@@ -308,9 +337,17 @@ def test_an_interrupted_download_goes_on_where_it_stopped(hub, logged_in, by):
 
 def test_two_processes_stage_one_model_once(hub, logged_in):
     hub.add(NAME, FILES)
-    processes = [start_process(hub, logged_in) for _ in range(2)]
-    results = [process.communicate(timeout=60) for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], results
+    hub.stall_after(f"/{SHARD}?", 10_000)
+    first = start_process(hub, logged_in)
+    assert hub.stalled.wait(30)
+    second = start_process(hub, logged_in)
+    while len(hub.asked("/model.safetensors.index.json", "GET")) < 2:
+        assert second.poll() is None
+    # Long enough for a second process that does not wait for the first to ask for the file too.
+    hub.released.wait(0.3)
+    hub.released.set()
+    results = [process.communicate(timeout=60) for process in (first, second)]
+    assert [first.returncode, second.returncode] == [0, 0], results
     assert results[0][0] == results[1][0]
     assert len(hub.asked(f"/{SHARD}?", "GET")) == 1
 
