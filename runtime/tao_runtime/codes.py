@@ -183,6 +183,7 @@ CODES: dict[str, Code] = {
     "DATA_OPTIONS_DUPLICATE": Code("A question offers the same option twice.", "D13"),
     "DATA_ANSWERS_IMBALANCED": Code("The most frequent answer is more than nine times as frequent as the rarest.", "D13"),
     # Media files
+    "DATA_MEDIA_FOLDER_MISSING": Code("The media folder does not exist.", "D3"),
     "DATA_MEDIA_MISSING": Code("A media file named by a record does not exist or can't be read.", "D3"),
     "DATA_MEDIA_OUTSIDE_ROOT": Code("A media path ends outside the media folder.", "D3"),
     "DATA_MEDIA_EMPTY": Code("A media file has no bytes.", "D3"),

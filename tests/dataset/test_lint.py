@@ -193,6 +193,13 @@ def test_media_that_were_not_looked_at_are_skipped_not_passed(tmp_path):
     assert not set(result.checked) & set(result.skipped)
 
 
+def test_a_media_folder_that_is_not_there_is_one_fault(tmp_path):
+    records = [record(i, f"<video>\n{i}?") for i in range(9)]
+    result = lint(tmp_path, records, tmp_path / "nowhere")
+    assert codes(result) == [("DATA_MEDIA_FOLDER_MISSING", None)]
+    assert set(result.skipped) == {"D3", "D4", "D15"}
+
+
 def test_text_only_records_need_no_media(tmp_path):
     assert lint(tmp_path, [without(record(question="1+1?"), "video", "video_fps")], None).findings == []
 

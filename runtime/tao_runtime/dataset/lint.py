@@ -16,6 +16,7 @@ from tao_runtime.dataset.lint_media import MediaChecks
 from tao_runtime.dataset.lint_sets import SetChecks
 from tao_runtime.errors import Finding, FixKind, Severity, TaoError, Where
 from tao_runtime.media.annotations import scan_records
+from tao_runtime.media.quoting import shown
 
 FIELD_RULES = ("D1", "D2", "D9", "D10", "D11", "D12", "D13")
 MEDIA_RULES = ("D3", "D4", "D15")
@@ -80,7 +81,7 @@ def lint_annotations(annotations: str | Path, media_dir: str | Path | None = Non
     """
     out = Collector(str(annotations))
     fields, sets = FieldChecks(out), SetChecks(out)
-    root, why_not = _media_root(media_dir, with_media=with_media)
+    root, why_not = _media_root(out, media_dir, with_media=with_media)
     media_checks = None if root is None else MediaChecks(out, root)
     num_records, num_with_video = 0, 0
     media_names: set[str] = set()
@@ -118,12 +119,16 @@ def lint_annotations(annotations: str | Path, media_dir: str | Path | None = Non
     )
 
 
-def _media_root(media_dir: str | Path | None, *, with_media: bool) -> tuple[Path | None, str | None]:
-    """Return the media folder, or None and why media are not looked at."""
+def _media_root(out: Collector, media_dir: str | Path | None, *, with_media: bool) -> tuple[Path | None, str | None]:
+    """Return the media folder, or None and why media are not looked at; a missing folder is one fault, not a million."""
     if not with_media:
         return None, "--no-media was given"
     if media_dir is None:
         return None, "no media folder was given"
+    if not Path(media_dir).is_dir():
+        what = f"the media folder {shown(str(media_dir))} does not exist"
+        out.add("DATA_MEDIA_FOLDER_MISSING", what, "Name the folder that media paths start from.")
+        return None, "the media folder does not exist"
     return Path(media_dir), None
 
 
@@ -140,5 +145,5 @@ def _add_fps_faults(out: Collector, fields: FieldChecks, media: MediaChecks | No
 
 def _not_looked(file: str, why_not: str) -> Finding:
     what = f"media files were not looked at: {why_not}"
-    fix = "Pass --media-dir DIR and leave out --no-media."
+    fix = "Pass --media-dir DIR, a folder that is there, and leave out --no-media."
     return Finding("DATA_MEDIA_NOT_CHECKED", what, Where(file=file), fix, Severity.SKIPPED, rule="D3")
