@@ -1,46 +1,58 @@
 """Patches equal those of transformers' processors, stored by tests/golden/make_processor_reference.py."""
 
+import json
+from pathlib import Path
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from safetensors.torch import load_file
+from safetensors import safe_open
 
-from tao_runtime.data.patches import frames_to_patches, resize_frames
+from tao_runtime.data.frames import FrameCache, video_frames
+from tao_runtime.data.patches import frames_to_patches, resize_frames, resize_in_float
 from tao_runtime.media.pixels import PixelStatistics
-from tao_runtime.media.sampling import VisionGeometry
+from tao_runtime.media.sampling import VisionGeometry, VisionOptions
 
 GEOMETRY = VisionGeometry()
+REFERENCE = safe_open(Path(__file__).parents[1] / "golden" / "processor.safetensors", framework="pt")
+CASES = json.loads(REFERENCE.metadata()["cases"])
 
 
-@pytest.fixture(scope="module")
-def reference(repository):
-    return load_file(repository / "tests" / "golden" / "processor.safetensors")
+def expected_patches(name):
+    """Return the processor's pixels; where their 8-bit levels are stored, with mean and deviation 0.5 applied."""
+    patches = REFERENCE.get_tensor(f"{name}.patches")
+    return (patches.float() - 127.5) / 127.5 if patches.dtype == torch.uint8 else patches
 
 
-@pytest.mark.parametrize("case", ["same_size", "odd_count", "smaller", "larger", "tall"])
-def test_video_patches_equal_the_processors(reference, case):
-    frames, grid = reference[f"{case}.frames"], reference[f"{case}.grid"]
-    height, width = int(grid[1]) * 16, int(grid[2]) * 16
-    patches, own_grid = frames_to_patches(resize_frames(frames, height, width), GEOMETRY)
-    expected = (reference[f"{case}.pixel_values"].float() - 127.5) / 127.5
+@pytest.mark.parametrize("name", CASES)
+def test_patches_equal_the_processors(name):
+    case, grid = CASES[name], REFERENCE.get_tensor(f"{name}.grid")
+    geometry = VisionGeometry(*case["geometry"])
+    height, width = (int(side) * geometry.patch_size for side in grid[1:])
+    resized = resize_frames(REFERENCE.get_tensor(f"{name}.frames"), height, width)
+    patches, own_grid = frames_to_patches(resized, geometry, PixelStatistics(tuple(case["mean"]), tuple(case["std"])))
     assert torch.equal(own_grid, grid)
-    torch.testing.assert_close(patches, expected, atol=1e-6, rtol=0)
+    torch.testing.assert_close(patches, expected_patches(name), atol=1e-6, rtol=0)
 
 
-def test_image_patches_equal_the_processors(reference):
-    grid = reference["image.grid"]
-    resized = resize_frames(reference["image.frames"], int(grid[1]) * 16, int(grid[2]) * 16)
-    patches, own_grid = frames_to_patches(resized, GEOMETRY)
+def test_a_video_file_gives_the_processors_patches(clips):
+    grid = REFERENCE.get_tensor("bikes.grid")
+    height, width = (int(side) * GEOMETRY.patch_size for side in grid[1:])
+    options = VisionOptions(nframes=6, resized_height=height, resized_width=width)
+    frames = video_frames(clips / "bikes.mp4", options, GEOMETRY, FrameCache())
+    patches, own_grid = frames_to_patches(frames.pixels, GEOMETRY)
     assert torch.equal(own_grid, grid)
-    torch.testing.assert_close(patches, (reference["image.pixel_values"].float() - 127.5) / 127.5, atol=1e-6, rtol=0)
+    torch.testing.assert_close(patches, expected_patches("bikes"), atol=1e-6, rtol=0)
 
 
-def test_mean_and_deviation_are_the_models(reference):
-    frames = reference["same_size.frames"]
-    plain, _ = frames_to_patches(frames, GEOMETRY)
-    other, _ = frames_to_patches(frames, GEOMETRY, PixelStatistics((0.25, 0.25, 0.25), (1.0, 1.0, 1.0)))
-    torch.testing.assert_close(other, plain * 0.5 + 0.25, atol=1e-6, rtol=0)
+@pytest.mark.parametrize("name", ["shrunk", "enlarged", "wide", "tall", "one_side_only"])
+def test_resizing_in_float_as_a_gpu_does_is_within_one_level(name):
+    frames = REFERENCE.get_tensor(f"{name}.frames")
+    height, width = (int(side) * 16 for side in REFERENCE.get_tensor(f"{name}.grid")[1:])
+    difference = (resize_in_float(frames, height, width).int() - resize_frames(frames, height, width).int()).abs()
+    assert difference.max() <= 1
+    assert difference.float().mean() < 0.05
 
 
 @settings(max_examples=30, deadline=None)

@@ -35,8 +35,18 @@ def resize_frames(frames: Tensor, height: int, width: int) -> Tensor:
         channels_last = frames.contiguous(memory_format=torch.channels_last)
         resized = functional.interpolate(channels_last, (height, width), mode="bicubic", antialias=True)
         return resized.contiguous()
-    resized = functional.interpolate(frames.float(), (height, width), mode="bicubic", antialias=True)
-    return resized.clamp(0, 255).round().to(torch.uint8)
+    return resize_in_float(frames, height, width)
+
+
+def resize_in_float(frames: Tensor, height: int, width: int) -> Tensor:
+    """Do what `resize_frames` does without its integer kernel, which only a CPU has: within one level of it.
+
+    One call for both directions would be off by more at hard edges: the integer kernel cuts overshoot off between its two
+    passes, first over the width, then over the height.
+    """
+    between = functional.interpolate(frames.float(), (frames.shape[-2], width), mode="bicubic", antialias=True)
+    resized = functional.interpolate(between.clamp_(0, 255).round_(), (height, width), mode="bicubic", antialias=True)
+    return resized.clamp_(0, 255).round_().to(torch.uint8)
 
 
 def frames_to_patches(
