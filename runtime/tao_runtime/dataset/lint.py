@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tao_runtime.dataset.collector import Collector
 from tao_runtime.dataset.lint_fields import FieldChecks
-from tao_runtime.dataset.lint_media import MediaChecks
 from tao_runtime.dataset.lint_sets import SetChecks
 from tao_runtime.errors import Finding, FixKind, Severity, TaoError, Where
 from tao_runtime.media.annotations import scan_records
 from tao_runtime.media.quoting import shown
+
+if TYPE_CHECKING:
+    from tao_runtime.dataset.lint_media import MediaChecks
 
 FIELD_RULES = ("D1", "D2", "D9", "D10", "D11", "D12", "D13")
 MEDIA_RULES = ("D3", "D4", "D15")
@@ -82,7 +84,7 @@ def lint_annotations(annotations: str | Path, media_dir: str | Path | None = Non
     out = Collector(str(annotations))
     fields, sets = FieldChecks(out), SetChecks(out)
     root, why_not = _media_root(out, media_dir, with_media=with_media)
-    media_checks = None if root is None else MediaChecks(out, root)
+    media_checks = None if root is None else _media_checks(out, root)
     num_records, num_with_video = 0, 0
     media_names: set[str] = set()
     of_file: list[Finding] = []
@@ -130,6 +132,13 @@ def _media_root(out: Collector, media_dir: str | Path | None, *, with_media: boo
         out.add("DATA_MEDIA_FOLDER_MISSING", what, "Name the folder that media paths start from.")
         return None, "the media folder does not exist"
     return Path(media_dir), None
+
+
+def _media_checks(out: Collector, root: Path) -> MediaChecks:
+    # Imported here: a check without media starts without threads and decoder.
+    from tao_runtime.dataset.lint_media import MediaChecks
+
+    return MediaChecks(out, root)
 
 
 def _add_fps_faults(out: Collector, fields: FieldChecks, media: MediaChecks | None) -> None:
