@@ -105,7 +105,6 @@ CODES: dict[str, Code] = {
     "SPEC_NATIVE_IGNORED": Code("A key was set that has no effect on the native trainer."),
     "SPEC_RESUME_MISMATCH": Code("The checkpoint to resume belongs to another model, adapter or data set."),
     "SPEC_RESUME_CHANGED": Code("A value differs from the one that the resumed checkpoint was made with."),
-    "SPEC_RESUME_MISSING": Code("There is no checkpoint to resume."),
     "HOST_NO_CUDA": Code("CUDA was asked for and there is no CUDA device."),
     "RUN_CHECKPOINT_TORN": Code("A checkpoint is incomplete or its bytes have changed."),
     "RUN_MODEL_UNSUPPORTED": Code("A model is not of the Qwen3-VL family."),
