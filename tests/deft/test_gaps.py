@@ -134,7 +134,11 @@ def record(own_id, video, question="Is there a collision?", **more):
 def test_annotations_give_ids_paths_and_slices(tmp_path):
     annotations = annotations_of(
         tmp_path,
-        [record("r0", "v/a.mp4", weather="rain", night=True, lanes=2, speed=3.5), record("r1", "v/b.mp4"), record("r2", "v/c.mp4")],
+        [
+            record("r0", "v/a.mp4", weather="rain", night=True, lanes=2, speed=3.5),
+            record("r1", "v/b.mp4"),
+            record("r2", "v/c.mp4"),
+        ],
     )
     # The first row names its record by id, the second by media path, as evaluators differ.
     rows = [row("no", "yes", "r0"), row("no", "yes", "v/b.mp4", camera="north"), row("no", "yes", "gone.mp4")]

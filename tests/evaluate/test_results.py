@@ -99,7 +99,10 @@ def test_many_faults_of_a_kind_are_counted(tmp_path):
     ("text", "num_rows"),
     [
         ('[{"video_id":"a","question":"q","response":"x","gt":"y"},{"video_id":', 1),  # cut off
-        ('[{"video_id":"a","question":"q","response":"x","gt":"y"} {"video_id":"b","question":"q","response":"x","gt":"y"}]', 2),
+        (
+            '[{"video_id":"a","question":"q","response":"x","gt":"y"} {"video_id":"b","question":"q","response":"x","gt":"y"}]',
+            2,
+        ),
         ('[{"video_id":"a","question":"q","response":"x","gt":NaN}]', 0),
         ("", 0),
         ("not json", 0),

@@ -20,7 +20,7 @@ from tao_runtime.data.loader import collate, model_inputs
 from tao_runtime.data.samples import Sample, SampleBuilder
 from tao_runtime.errors import Finding, TaoError, Where
 from tao_runtime.evaluate.choices import choice_ids, log_likelihoods
-from tao_runtime.evaluate.sampling import GenerationOptions, processors
+from tao_runtime.evaluate.sampling import FirstTokens, GenerationOptions, processors
 from tao_runtime.media.annotations import Record
 from tao_runtime.models.load import pad_id_of
 
@@ -40,12 +40,14 @@ class Answer:
         response: text without special tokens.
         num_tokens: tokens generated, the final one included.
         finish: stop when the model ended the answer, length when `max_tokens` cut it.
+        likeliest: the one of a few given answers that the model would rather begin with, None when none were given.
     """
 
     record: Record
     response: str
     num_tokens: int
     finish: Literal["stop", "length"]
+    likeliest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ class Answerer:
         builder: makes prompts; its tokenizer reads the answers.
         options: how tokens are chosen.
         limits: sizes.
+        choices: answers of a closed set, to note the likeliest of them; see `choices_apart`.
         say: takes a line when the batch is made smaller.
 
     Attributes:
@@ -80,11 +83,19 @@ class Answerer:
     """
 
     def __init__(
-        self, model: Any, builder: SampleBuilder, options: GenerationOptions, limits: BatchLimits, say: Say = print
+        self,
+        model: Any,
+        builder: SampleBuilder,
+        options: GenerationOptions,
+        limits: BatchLimits,
+        *,
+        choices: Sequence[str] = (),
+        say: Say = print,
     ) -> None:
         self.findings: list[Finding] = []
         self._model, self._builder, self._options, self._limits, self._say = model, builder, options, limits, say
         self._tokenizer = builder.tokenizer
+        self._choices = tuple(choices)
         self._batch_size = limits.batch_size
         self._pad_id = pad_id_of(self._tokenizer)
         self._end_ids = end_ids(model, self._tokenizer)
@@ -139,13 +150,14 @@ class Answerer:
         tensors = collate([sample for _, sample in batch], self._pad_id, side="left")
         inputs = model_inputs(tensors, self._model.device)
         keys = [record.index for record, _ in batch]
+        first = FirstTokens([first_token(self._tokenizer, choice) for choice in self._choices]) if self._choices else None
+        called = processors(self._options, inputs["input_ids"], inputs["attention_mask"], keys)
         self._model.generation_config = self._config()
         with torch.inference_mode():
-            tokens: Tensor = self._model.generate(
-                **inputs, logits_processor=processors(self._options, inputs["input_ids"], inputs["attention_mask"], keys)
-            )
+            tokens: Tensor = self._model.generate(**inputs, logits_processor=[*([first] if first else []), *called])
         said = tokens[:, inputs["input_ids"].shape[1] :].tolist()
-        return [self._answer(record, row) for (record, _), row in zip(batch, said, strict=True)]
+        places = first.places if first is not None and first.places is not None else [None] * len(batch)
+        return [self._answer(record, row, place) for (record, _), row, place in zip(batch, said, places, strict=True)]
 
     def _choose(self, batch: Sequence[Prompt]) -> list[Answer]:
         """Answer with the likeliest of the choices."""
@@ -170,11 +182,24 @@ class Answerer:
             pad_token_id=self._pad_id,
         )
 
-    def _answer(self, record: Record, tokens: Sequence[int]) -> Answer:
+    def _answer(self, record: Record, tokens: Sequence[int], choice: int | None) -> Answer:
         end = next((place for place, token in enumerate(tokens) if token in self._end_ids), None)
         said = tokens if end is None else tokens[:end]
         text: str = self._tokenizer.decode(said, skip_special_tokens=True)
-        return Answer(record, text, len(said) + (end is not None), "length" if end is None else "stop")
+        likeliest = None if choice is None else self._choices[choice]
+        return Answer(record, text, len(said) + (end is not None), "length" if end is None else "stop", likeliest)
+
+
+def first_token(tokenizer: Any, text: str) -> int:
+    """Return the id that an answer begins with."""
+    return int(tokenizer.encode(text, add_special_tokens=False)[0])
+
+
+def choices_apart(tokenizer: Any, choices: Sequence[str]) -> tuple[str, ...]:
+    """Return the answers when there are at least two and their first tokens tell them apart, else none."""
+    kept = [choice for choice in choices if choice]
+    first = {first_token(tokenizer, choice) for choice in kept}
+    return tuple(kept) if len(kept) == len(first) == len(choices) >= 2 else ()
 
 
 def end_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
@@ -204,6 +229,11 @@ def choose_device(asked: str, local_rank: int | None) -> tuple[torch.device, str
         what = "native.device is cuda and torch sees no CUDA device"
         raise TaoError(Finding("HOST_NO_CUDA", what, Where(key="native.device"), fix="--set native.device=auto"))
     return torch.device("cpu"), f"{why} and torch sees no CUDA device"
+
+
+def device_name(device: torch.device) -> str:
+    """Return what a device is called: the GPU's name, or cpu."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
 def choose_threads(num_processes: int) -> tuple[int, str]:

@@ -16,14 +16,14 @@ from tao_runtime.errors import Finding, TaoError
 from tao_runtime.evaluate.prepare import EvaluateJob, output_dir_of, prepare_evaluation
 from tao_runtime.evaluate.results import RESULTS_NAME, write_results
 from tao_runtime.evaluate.saved import AnswerLog, SavedAnswer, answers_path, read_answers
-from tao_runtime.evaluate.summary import judge_answers, metrics_summary, result_rows
+from tao_runtime.evaluate.summary import choices_of, judge_answers, metrics_summary, result_rows
 from tao_runtime.files import write_json
 from tao_runtime.media.annotations import Record
 from tao_runtime.status.events import RunStatus, StatusLog, new_run_id, status_path
 
 if TYPE_CHECKING:
     from tao_runtime.config.evaluate import EvaluateSpec
-    from tao_runtime.evaluate.generate import Answerer
+    from tao_runtime.evaluate.generate import Answer, Answerer
 
 SUMMARY_NAME = "metrics_summary.json"
 CONFUSION_NAME = "confusion_matrix.json"
@@ -114,11 +114,15 @@ def _ask(job: EvaluateJob, remaining: Sequence[Record], log: AnswerLog, status: 
         done = 0
         for batch in answerer.answer(remaining):
             for answer in batch:
-                log.append(SavedAnswer(answer.record.index, answer.response, answer.num_tokens, answer.finish))
+                log.append(_saved(answer))
             done += len(batch)
             status.write(RunStatus.RUNNING, f"{done} of {len(remaining)} answered.", _progress(done, len(remaining)))
             _say(f"answered {done} of {len(remaining)}")
         return answerer.findings, device
+
+
+def _saved(answer: Answer) -> SavedAnswer:
+    return SavedAnswer(answer.record.index, answer.response, answer.num_tokens, answer.finish, answer.likeliest)
 
 
 def _load(job: EvaluateJob) -> tuple[Answerer, str]:
@@ -128,7 +132,7 @@ def _load(job: EvaluateJob) -> tuple[Answerer, str]:
 
     from tao_runtime.data.frames import FrameCache
     from tao_runtime.data.samples import SampleBuilder
-    from tao_runtime.evaluate.generate import Answerer, BatchLimits, choose_device, choose_threads
+    from tao_runtime.evaluate.generate import Answerer, BatchLimits, choices_apart, choose_device, choose_threads, device_name
     from tao_runtime.evaluate.sampling import GenerationOptions
     from tao_runtime.media.sampling import VisionOptions
     from tao_runtime.models.export import load_for_inference
@@ -161,7 +165,8 @@ def _load(job: EvaluateJob) -> tuple[Answerer, str]:
         choices=tuple(spec.native.choices or ()),
     )
     limits = BatchLimits(spec.evaluation.batch_size, threads, spec.generation.max_retries)
-    return Answerer(model, builder, options, limits, _say), why_device
+    choices = choices_apart(builder.tokenizer, choices_of(spec, [record.answer for record in job.records]))
+    return Answerer(model, builder, options, limits, choices=choices, say=_say), device_name(device)
 
 
 def _all_answers(job: EvaluateJob) -> dict[int, SavedAnswer]:

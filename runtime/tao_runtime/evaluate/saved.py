@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,12 +18,13 @@ from tao_runtime.status.events import LineLog
 
 @dataclass(frozen=True, slots=True)
 class SavedAnswer:
-    """Hold one answer: place of its record in the annotation file, text, tokens, and how it ended."""
+    """Hold one answer: place of its record in the annotation file, text, tokens, how it ended, and the likeliest choice."""
 
     index: int
     response: str
     num_tokens: int
     finish: str
+    likeliest: str | None = None
 
 
 def answers_path(folder: Path, shard: int, num_shards: int) -> Path:
@@ -89,7 +90,7 @@ class AnswerLog:
 
 
 def _document(answer: SavedAnswer) -> dict[str, Any]:
-    return {"index": answer.index, "response": answer.response, "num_tokens": answer.num_tokens, "finish": answer.finish}
+    return asdict(answer)
 
 
 def _parsed(line: str) -> dict[str, Any]:
@@ -103,6 +104,13 @@ def _parsed(line: str) -> dict[str, Any]:
 
 def _answer(record: dict[str, Any]) -> SavedAnswer | None:
     try:
-        return SavedAnswer(int(record["index"]), str(record["response"]), int(record["num_tokens"]), str(record["finish"]))
+        choice = record["likeliest"]
+        return SavedAnswer(
+            index=int(record["index"]),
+            response=str(record["response"]),
+            num_tokens=int(record["num_tokens"]),
+            finish=str(record["finish"]),
+            likeliest=None if choice is None else str(choice),
+        )
     except (KeyError, TypeError, ValueError):
         return None

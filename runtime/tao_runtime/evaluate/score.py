@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tao_runtime.evaluate.answers import Judgement, Policy, Verdict, count_policies
+from tao_runtime.evaluate.answers import WORDS, Judgement, Policy, Verdict, count_policies
 
 Z_95 = 1.959963984540054
 # More different truths than this are text, and no table of who was taken for whom is made.
@@ -42,7 +42,8 @@ class Confusion:
 
     Attributes:
         labels: true answers, in a fixed order; the rows.
-        columns: the same labels, then `(other)` when an answer is none of them, then `(unparseable)`.
+        columns: the same labels, words of the closed set that were answered but are never true, `(other)` when an answer is
+            none of these, and `(unparseable)`.
         counts: one row a label, one number a column.
     """
 
@@ -83,14 +84,20 @@ def confusion_of(judgements: Sequence[Judgement]) -> Confusion | None:
     )
     if not 0 < len(labels) <= MAX_LABELS:
         return None
+    # An answer of the closed set that is never the truth still has a name.
+    known = [word for word in _closed_words(judgements) if word not in labels and any(answer == word for _, answer in pairs)]
     counts: dict[tuple[str, str], int] = Counter()
     for (truth, answer), number in pairs.items():
-        column = UNPARSEABLE if answer is None else answer if answer in labels else OTHER
+        column = UNPARSEABLE if answer is None else answer if answer in labels or answer in known else OTHER
         counts[str(truth), column] += number
     others = (OTHER,) if any(column == OTHER for _, column in counts) else ()
-    columns = (*labels, *others, UNPARSEABLE)
+    columns = (*labels, *known, *others, UNPARSEABLE)
     rows = tuple(tuple(counts.get((label, column), 0) for column in columns) for label in labels)
     return Confusion(tuple(labels), columns, rows)
+
+
+def _closed_words(judgements: Sequence[Judgement]) -> list[str]:
+    return [word for policy in Policy if any(j.policy is policy for j in judgements) for word in WORDS.get(policy, ())]
 
 
 def label_figures(confusion: Confusion) -> list[dict[str, Any]]:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tao_runtime.config.evaluate import EvaluateSpec
-from tao_runtime.evaluate.answers import Judgement, Policy, Verdict, choose_policies, final_answer, judge
+from tao_runtime.evaluate.answers import WORDS, Judgement, Policy, Verdict, choose_policies, final_answer, judge
 from tao_runtime.evaluate.saved import SavedAnswer
-from tao_runtime.evaluate.score import score, soft_accuracy, wilson
+from tao_runtime.evaluate.score import MAX_LABELS, score, soft_accuracy, wilson
 from tao_runtime.media.annotations import Record
 
 SCHEMA_VERSION = "1.0"
@@ -41,6 +41,7 @@ def result_rows(pairs: Sequence[tuple[Record, SavedAnswer]], judgements: Sequenc
             "reason": judgement.reason,
             "num_tokens": answer.num_tokens,
             "finish": answer.finish,
+            "likeliest": answer.likeliest,
         }
         for (record, answer), judgement in zip(pairs, judgements, strict=True)
     ]
@@ -73,6 +74,7 @@ def metrics_summary(
         "score": score(judgements),
         "exact": exact_figures([(answer.response, record.answer) for record, answer in pairs]),
         "soft_accuracy": soft_accuracy(texts, soft.f1_threshold) if soft.enabled else None,
+        "closed_choice": closed_choice(pairs),
         "num_cut_off": sum(answer.finish == "length" for _, answer in pairs),
         "run": dict(run),
     }
@@ -89,6 +91,29 @@ def exact_figures(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
         "accuracy_low": share.low,
         "accuracy_high": share.high,
     }
+
+
+def choices_of(spec: EvaluateSpec, truths: Sequence[str]) -> list[str]:
+    """Return the closed set that the truths come from, empty when they are free text: a task's own words, else the truths."""
+    distinct = sorted({truth.strip() for truth in truths})
+    words = WORDS[Policy.DIRECTIONALITY]
+    if spec.task.type == "its_directionality" and set(distinct) <= set(words):
+        return list(words)
+    return distinct if len(distinct) <= MAX_LABELS else []
+
+
+def closed_choice(pairs: Sequence[tuple[Record, SavedAnswer]]) -> dict[str, Any] | None:
+    """Return how often the truth was the likeliest of the closed set; None when no choice was noted.
+
+    This is what a model knows apart from the form of its answers: one that was never trained gives no valid word and is at
+    chance here.
+    """
+    noted = [(record, answer) for record, answer in pairs if answer.likeliest is not None]
+    if not noted:
+        return None
+    share = wilson(sum(answer.likeliest == record.answer.strip() for record, answer in noted), len(noted))
+    figures = {"accuracy": share.value, "accuracy_low": share.low, "accuracy_high": share.high}
+    return {"num_scored": share.total, "num_correct": share.count, **figures}
 
 
 def _final(spec: EvaluateSpec, response: str) -> str:
