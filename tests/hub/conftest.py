@@ -13,7 +13,7 @@ from tao_runtime.hub.connection import Limits
 
 # Not of the shape that redaction knows by sight: only knowing the value itself can hide it.
 PLANTED_TOKEN = "planted-secret-0123456789-never-shown"
-QUICK = Limits(time_limit_s=5.0, request_timeout_s=2.0, attempts=3, first_wait_s=0.01)
+QUICK = Limits(time_limit_s=20.0, request_timeout_s=5.0, attempts=3, first_wait_s=0.01)
 
 
 @pytest.fixture

@@ -354,7 +354,8 @@ print(report.account, [finding.code for finding in report.findings], report)
 @pytest.mark.parametrize("source", ["variable", "login file"])
 def test_a_real_process_reads_its_environment(hub, anonymous, source):
     hub.add(NAME, FILES, gated="auto", accepted={"ada"})
-    variables = {"PATH": os.environ["PATH"], "HF_HOME": str(anonymous.hf_home), "HF_ENDPOINT": f"{hub.endpoint}/"}
+    variables = {name: os.environ.get(name, "") for name in ("PATH", "PYTHONPATH")}
+    variables |= {"HF_HOME": str(anonymous.hf_home), "HF_ENDPOINT": f"{hub.endpoint}/"}
     if source == "variable":
         variables["HF_TOKEN"] = PLANTED_TOKEN
     else:

@@ -289,6 +289,7 @@ LARGE = 24 * 2**20
 def start_process(hub: LocalHub, environment: Environment) -> subprocess.Popen[str]:
     variables = {
         "PATH": os.environ["PATH"],
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         "HF_HOME": str(environment.hf_home),
         "HF_ENDPOINT": hub.endpoint,
         "HF_TOKEN": PLANTED_TOKEN,
@@ -344,7 +345,7 @@ def test_two_processes_stage_one_model_once(hub, logged_in):
     while len(hub.asked("/model.safetensors.index.json", "GET")) < 2:
         assert second.poll() is None
     # Long enough for a second process that does not wait for the first to ask for the file too.
-    hub.released.wait(0.3)
+    hub.released.wait(1.0)
     hub.released.set()
     results = [process.communicate(timeout=60) for process in (first, second)]
     assert [first.returncode, second.returncode] == [0, 0], results
