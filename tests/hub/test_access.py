@@ -86,6 +86,14 @@ def test_a_fine_grained_token_without_the_tick(hub, logged_in):
     assert f"{hub.endpoint}/settings/tokens" in finding.fix
 
 
+def test_a_repository_that_the_hub_closed(hub, logged_in):
+    hub.add(NAME, FILES)
+    hub.answer("index.json", 403, X_Error_Message="Access to this resource is disabled.")
+    finding = only(check_access(MODEL, logged_in, limits=QUICK))
+    assert finding.code == "ACCESS_HF_FORBIDDEN"
+    assert "Access to this resource is disabled." in finding.what
+
+
 def test_a_rejected_token_of_an_open_model_still_gives_the_files(hub, logged_in):
     hub.add(NAME, FILES)
     del hub.users[PLANTED_TOKEN]
