@@ -12,7 +12,6 @@ import pytest
 
 from tao_runtime.files import write_json
 
-SHARED = Path(__file__).resolve().parents[2] / "shared"
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 

@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import SHARED
 
 from tao_runtime.cli.main import main
 
@@ -13,10 +12,10 @@ CASES = Path(__file__).parent / "cases"
 EXPECTED = json.loads((CASES / "expected.json").read_text())
 
 
-def test_the_copies_are_those_of_the_project():
+def test_the_copies_are_those_of_the_project(repository):
     """Where shared/ lies beside the checkout, a case that was added or changed there fails here."""
     assert set(EXPECTED) == {path.name for path in (CASES / "annotations").iterdir()}
-    source = SHARED / "cases"
+    source = repository.parent / "shared" / "cases"
     if source.is_dir():
         names = ["expected.json", *(f"annotations/{path.name}" for path in (source / "annotations").iterdir())]
         assert filecmp.cmpfiles(source, CASES, names, shallow=False) == (names, [], [])
