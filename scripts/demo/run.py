@@ -28,7 +28,12 @@ NEEDED = 0.95
 UNTRAINED_SPREAD = 0.1
 MAX_LINE = 120
 MADE_HERE = ("data", "model", "specs", "train", "evaluations", "gaps.parquet", "report.html", "summary.json")
-EVALUATIONS = ("before", "after", "reversed", "frozen")
+EVALUATIONS = {
+    "before": "before training",
+    "after": "after training",
+    "reversed": "control: played backwards",
+    "frozen": "control: frozen",
+}
 
 
 @dataclass(frozen=True)
@@ -138,9 +143,10 @@ def _evaluate_overrides(settings: Settings) -> list[str]:
 
 
 def _report_command(settings: Settings, results: dict[str, Path]) -> list[str | Path]:
-    command: list[str | Path] = ["tao-runtime", "report", "--results-dir", settings.out / "train"]
+    command: list[str | Path] = ["tao-runtime", "report", "--train", settings.out / "train"]
     for name, folder in results.items():
-        command += ["--results", f"{name}={folder}"]
+        command += ["--evaluation", f"{EVALUATIONS[name]}={folder}"]
+    command += ["--gaps", settings.out / "gaps.parquet", "--title", "Which way does the scene drift?"]
     return [*command, "--out", settings.out / "report.html"]
 
 
