@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from tao_runtime.bank.evals import CommandAssertion, JsonClaim, read_evals, values_at
+from tao_runtime.bank.generate import generated_files
 from tao_runtime.bank.lint import chosen_checks, lint_bank
 from tao_runtime.bank.lint_commands import commands_in
 from tao_runtime.bank.lint_subject import CommandLine
@@ -85,6 +86,13 @@ def test_the_standards_own_program_accepts_the_skill() -> None:
 def test_the_skill_copied_alone_has_everything_it_links_to(tmp_path: Path, real_command_line: CommandLine) -> None:
     shutil.copytree(SKILL, tmp_path / "skills" / "models" / NAME)
     assert lint_bank(tmp_path, command_line=real_command_line, checks=chosen_checks(["SK010", "SK011", "SK012"])) == []
+
+
+def test_a_shared_page_that_the_skill_names_is_copied_into_it_and_no_other() -> None:
+    files = generated_files(REPOSITORY)
+    folder = f"skills/models/{NAME}/references"
+    assert files[f"{folder}/credentials.md"] == (REPOSITORY / "references/credentials.md").read_text(encoding="utf-8")
+    assert f"{folder}/glossary.md" not in files
 
 
 @pytest.mark.parametrize("assertion", RUNNABLE)
@@ -231,6 +239,16 @@ def test_analyze_gaps_is_the_gaps_command(tmp_path: Path) -> None:
         ("clips/002.mp4", "yes", "correct"),
         ("clips/003.mp4", "no", "wrong"),
     ]
+
+
+def test_a_script_under_another_python_says_what_is_missing(tmp_path: Path) -> None:
+    script = SKILL / "scripts" / "analyze_gaps.py"
+    done = subprocess.run(
+        [sys.executable, "-S", "-I", script, "--help"], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert (done.returncode, done.stdout) == (5, "")
+    assert "tao-runtime is not installed" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(
