@@ -1,6 +1,7 @@
 """A folder loads as it is on disk, or not at all."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -142,13 +143,39 @@ def test_geometry_and_statistics_come_from_the_folder(tiny_model_dir, tmp_path):
     assert pixel_statistics(folder).mean == (0.4, 0.5, 0.6)
 
 
-def test_torchvision_is_not_needed(tiny_model_dir):
+def test_an_installed_torchvision_is_never_imported(base_dir, clips, tmp_path):
+    # As beside the CPU build of torch: the package is there, and fails when it is imported.
+    (tmp_path / "torchvision").mkdir()
+    (tmp_path / "torchvision" / "__init__.py").write_text("raise RuntimeError('operator torchvision::nms does not exist')")
+    (tmp_path / "torchvision-0.29.1.dist-info").mkdir()
+    (tmp_path / "torchvision-0.29.1.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: torchvision\nVersion: 0.29.1\n"
+    )
     program = f"""
-import sys
-from tao_runtime.models.load import load_model, load_tokenizer
-import tao_runtime.data.samples, tao_runtime.data.loader, tao_runtime.models.export, tao_runtime.models.adapters
-load_tokenizer({str(tiny_model_dir)!r})
-load_model({str(tiny_model_dir)!r}, init="random")
-assert "torchvision" not in sys.modules
+import importlib.metadata, sys
+from pathlib import Path
+import torch
+from transformers.utils import logging
+from tao_runtime.config.policy import LoraSection
+from tao_runtime.data.loader import collate, model_inputs
+from tao_runtime.data.samples import SampleBuilder
+from tao_runtime.media.annotations import record_of
+from tao_runtime.media.sampling import VisionOptions
+from tao_runtime.models.adapters import add_lora
+from tao_runtime.models.export import load_for_inference, save_adapter
+from tao_runtime.models.load import load_model, load_tokenizer, vision_geometry
+assert importlib.metadata.version("torchvision") == "0.29.1"
+base, clips, out = {str(base_dir)!r}, Path({str(clips)!r}), Path({str(tmp_path / "out")!r})
+options = VisionOptions(nframes=4, resized_height=64, resized_width=64)
+turns = [{{"from": "human", "value": "<video>Which way?"}}, {{"from": "gpt", "value": "left"}}]
+sample = SampleBuilder(load_tokenizer(base), vision_geometry(base), options, clips, 512).training(
+    record_of(0, {{"video": "bikes.mp4", "conversations": turns}})
+)
+save_adapter(add_lora(load_model(base), LoraSection()), out, base)
+inputs = model_inputs(collate([sample], 0), torch.device("cpu"))
+load_for_inference(out).generate(**inputs, max_new_tokens=1, do_sample=False)
+print(sorted(name for name in sys.modules if name.startswith("torchvision")))
 """
-    subprocess.run([sys.executable, "-c", program], check=True)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=environment)
+    assert (ended.returncode, ended.stdout.strip()) == (0, "[]"), ended.stderr[-2000:]

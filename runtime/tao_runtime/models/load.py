@@ -23,6 +23,7 @@ from tao_runtime.hub.snapshot import StagedModel, find_snapshot
 from tao_runtime.media.pixels import PixelStatistics
 from tao_runtime.media.sampling import VisionGeometry
 from tao_runtime.models.attention import choose_attention
+from tao_runtime.models.library import keep_torchvision_out
 
 Init = Literal["pretrained", "random"]
 SHOWN_NAMES = 8
@@ -101,6 +102,7 @@ def load_tokenizer(folder: str | Path) -> Any:
     Raises:
         TaoError: ACCESS_MODEL_INCOMPLETE when there is none, or it has no chat template.
     """
+    keep_torchvision_out()
     from transformers import AutoTokenizer
 
     path = model_folder(folder)
@@ -161,8 +163,10 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _read_config(path: Path) -> Any:
+    keep_torchvision_out()
     from transformers import AutoConfig
 
+    _read_json(path / "config.json")  # transformers 5.17 answers a file that is no object with a TypeError
     try:
         config = AutoConfig.from_pretrained(path, local_files_only=True)
     except (OSError, ValueError, KeyError) as error:
