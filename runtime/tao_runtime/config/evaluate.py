@@ -125,16 +125,6 @@ class ResultsSection(Section):
     save_metrics_summary: bool = Field(default=True, description="Write the summary of the metrics.")
 
 
-class NativeEvaluateSection(NativeDevice):
-    """What only this runtime's own evaluation reads."""
-
-    choices: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=2)] | None = Field(
-        None,
-        description="Hold the model to these answers: the response is the one that it finds likeliest as a whole, whatever it "
-        "would say. Null lets it answer freely.",
-    )
-
-
 class EvaluateSpec(Section):
     """An evaluation run."""
 
@@ -155,8 +145,6 @@ class EvaluateSpec(Section):
     generation: GenerationSection = Field(default_factory=GenerationSection, description="Answers.")
     metrics: MetricsSection = Field(default_factory=MetricsSection, description="Text metrics.")
     results: ResultsSection = Field(default_factory=ResultsSection, description="Output files.")
-    native: NativeEvaluateSection = Field(
-        default_factory=NativeEvaluateSection,
-        description="Options of this runtime only.",
-        json_schema_extra=meta(backends=["native"]),
+    native: NativeDevice = Field(
+        default_factory=NativeDevice, description="Options of this runtime only.", json_schema_extra=meta(backends=["native"])
     )

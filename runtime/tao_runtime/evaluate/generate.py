@@ -19,7 +19,6 @@ from torch import Tensor
 from tao_runtime.data.loader import collate, model_inputs
 from tao_runtime.data.samples import Sample, SampleBuilder
 from tao_runtime.errors import Finding, TaoError, Where
-from tao_runtime.evaluate.choices import choice_ids, log_likelihoods
 from tao_runtime.evaluate.sampling import FirstTokens, GenerationOptions, processors
 from tao_runtime.media.annotations import Record
 from tao_runtime.models.load import pad_id_of
@@ -137,7 +136,7 @@ class Answerer:
         if len(batch) > self._batch_size:
             return [answer for part in _parts(batch, self._batch_size) for answer in self._answer_batch(part, retries)]
         try:
-            return self._choose(batch) if self._options.choices else self._generate(batch)
+            return self._generate(batch)
         except torch.OutOfMemoryError as error:
             if len(batch) == 1 or retries == 0:
                 raise _out_of_memory(len(batch), error) from None
@@ -158,16 +157,6 @@ class Answerer:
         said = tokens[:, inputs["input_ids"].shape[1] :].tolist()
         places = first.places if first is not None and first.places is not None else [None] * len(batch)
         return [self._answer(record, row, place) for (record, _), row, place in zip(batch, said, places, strict=True)]
-
-    def _choose(self, batch: Sequence[Prompt]) -> list[Answer]:
-        """Answer with the likeliest of the choices."""
-        ids = choice_ids(self._tokenizer, self._options.choices)
-        scores = log_likelihoods(self._model, [sample for _, sample in batch], ids, self._pad_id)
-        places = [int(place) for place in scores.argmax(dim=1)]
-        return [
-            Answer(record, self._options.choices[place], len(ids[place]), "stop")
-            for (record, _), place in zip(batch, places, strict=True)
-        ]
 
     def _config(self) -> Any:
         """Return the whole configuration, so that nothing of the model's own (top_p, a temperature) creeps in."""

@@ -179,7 +179,6 @@ def _fingerprint(spec: EvaluateSpec, annotations: Path) -> str:
         "vision": spec.vision.model_dump(mode="json"),
         "generation": spec.generation.model_dump(mode="json", exclude={"max_retries"}),
         "seed": spec.evaluation.seed,
-        "choices": spec.native.choices,
     }
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 

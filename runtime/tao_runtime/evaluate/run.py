@@ -159,11 +159,7 @@ def _load(job: EvaluateJob) -> tuple[Answerer, str]:
         statistics=pixel_statistics(job.main_dir),
         cache=FrameCache(max_bytes=0),  # every question is asked once
     )
-    options = GenerationOptions(
-        **spec.generation.model_dump(exclude={"max_retries"}),
-        seed=spec.evaluation.seed,
-        choices=tuple(spec.native.choices or ()),
-    )
+    options = GenerationOptions(**spec.generation.model_dump(exclude={"max_retries"}), seed=spec.evaluation.seed)
     limits = BatchLimits(spec.evaluation.batch_size, threads, spec.generation.max_retries)
     choices = choices_apart(builder.tokenizer, choices_of(spec, [record.answer for record in job.records]))
     return Answerer(model, builder, options, limits, choices=choices, say=_say), device_name(device)

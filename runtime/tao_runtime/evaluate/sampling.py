@@ -25,7 +25,6 @@ class GenerationOptions:
         repetition_penalty: factor against tokens of prompt and answer, 1 = none.
         presence_penalty, frequency_penalty: amounts against tokens of the answer, 0 = none.
         seed: of sampling.
-        choices: answers that the model is held to, the likeliest is taken; empty lets it answer freely.
     """
 
     max_tokens: int
@@ -34,7 +33,6 @@ class GenerationOptions:
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
     seed: int = 1
-    choices: tuple[str, ...] = ()
 
     @property
     def has_penalty(self) -> bool:

@@ -70,7 +70,6 @@ def metrics_summary(
         "dataset": spec.dataset.model_dump(mode="json"),
         "vision": spec.vision.model_dump(mode="json", exclude_none=True),
         "generation": spec.generation.model_dump(mode="json"),
-        "choices": spec.native.choices,
         "score": score(judgements),
         "exact": exact_figures([(answer.response, record.answer) for record, answer in pairs]),
         "soft_accuracy": soft_accuracy(texts, soft.f1_threshold) if soft.enabled else None,
