@@ -85,9 +85,8 @@ def test_interrupt_saves_at_the_steps_end_and_reports_failure(trainer, monkeypat
 
 def test_a_second_interrupt_stops_at_once(trainer, monkeypatch):
     monkeypatch.setattr(sys, "stderr", InterruptAt("step 2/", times=2))
-    with pytest.raises(TaoError) as caught:
+    with pytest.raises(KeyboardInterrupt):
         trainer.run("run", "train.epoch=20", "train.max_num_steps=20")
-    assert caught.value.findings[0].code == "RUN_INTERRUPTED"
     assert trainer.status()[-1]["error_type"] == "RUN_INTERRUPTED"
     assert list((trainer.folder / "run").glob("*/checkpoints/*")) == []
 

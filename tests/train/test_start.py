@@ -30,7 +30,7 @@ def test_faults_of_several_kinds_are_reported_together(trainer):
         environment=Environment(world_size=2),
     )
     codes = {finding.code for finding in error.findings if finding.severity == "error"}
-    assert codes == {"SPEC_NATIVE_DTYPE", "SPEC_NATIVE_RANKS", "ACCESS_MODEL_FOLDER_MISSING", "DATA_MEDIA_MISSING"}
+    assert codes == {"SPEC_NATIVE_DTYPE", "SPEC_NATIVE_RANKS", "ACCESS_MODEL_FOLDER_MISSING", "DATA_MEDIA_FOLDER_MISSING"}
     assert error.exit_code == 3
     (record,) = trainer.status()
     assert record["status"] == "FAILURE"

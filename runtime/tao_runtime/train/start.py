@@ -95,7 +95,8 @@ def run_training(spec: TrainSpec, environment: Environment, *, dry_run: bool = F
         dry_run: stop before anything is loaded or written.
 
     Raises:
-        TaoError: with the cause, after a FAILURE record was written.
+        TaoError: with the cause, after a FAILURE record was written; so does what is no known cause, as it is.
+        KeyboardInterrupt: at a second interrupt, after a FAILURE record was written.
     """
     run_id = new_run_id()
     try:
@@ -110,7 +111,7 @@ def run_training(spec: TrainSpec, environment: Environment, *, dry_run: bool = F
         if not dry_run:
             name = spec.results_dir or spec.train.output_dir
             _record_failure(status_path(environment, None if name is None else Path(name)), run_id, findings)
-        if isinstance(error, TaoError) or findings[0].code == "INTERNAL_ERROR":
+        if isinstance(error, TaoError | KeyboardInterrupt) or findings[0].code == "INTERNAL_ERROR":
             raise
         raise TaoError(findings) from error
 
