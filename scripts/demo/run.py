@@ -81,9 +81,8 @@ class Claim:
     holds: bool
 
 
-def run_demo(settings: Settings) -> int:
+def run_demo(settings: Settings, stages: Stages) -> int:
     """Run every stage, check the claims, and return the exit code."""
-    stages = Stages()
     out, data, model = settings.out, settings.out / "data", settings.out / "model"
     train_spec, evaluate_spec = out / "specs" / "train.yaml", out / "specs" / "evaluate.yaml"
     results = {name: out / "evaluations" / name for name in EVALUATIONS}
@@ -109,7 +108,7 @@ def run_demo(settings: Settings) -> int:
     gaps = ("tao-runtime", "gaps", "--results", results["after"], "--annotations", data / "validation" / "annotations.json")
     stages.run("Collect the failures", *gaps, "--media-dir", data / "validation", "--out", out / "gaps.parquet")
     stages.run("Write the report", *_report_command(settings, results))
-    return _close(settings, stages, check_claims(settings, results))
+    return close_demo(settings, stages, check_claims(settings, results))
 
 
 def _build_command(action: str, spec: Path, overrides: Sequence[str]) -> list[str | Path]:
@@ -164,16 +163,15 @@ def _exported_model(run_folder: Path) -> Path:
 
 
 def read_rows(results: Path) -> list[dict[str, Any]]:
-    """Read results.json below an evaluation's folder."""
-    [path] = sorted((REPOSITORY / results).rglob("results.json"))
-    rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    """Read results.json of an evaluation."""
+    rows: list[dict[str, Any]] = json.loads((REPOSITORY / results / "evaluation" / "results.json").read_text(encoding="utf-8"))
     return rows
 
 
 def closed_choice_of(results: Path) -> float:
     """Return how often the true answer is the likeliest of the three, whatever the model says."""
-    [path] = sorted((REPOSITORY / results).rglob("metrics_summary.json"))
-    return float(json.loads(path.read_text(encoding="utf-8"))["closed_choice"]["accuracy"])
+    summary = json.loads((REPOSITORY / results / "evaluation" / "metrics_summary.json").read_text(encoding="utf-8"))
+    return float(summary["closed_choice"]["accuracy"])
 
 
 def accuracy_of(rows: Sequence[dict[str, Any]]) -> float:
@@ -200,7 +198,7 @@ def check_claims(settings: Settings, results: dict[str, Path]) -> list[Claim]:
     return claims
 
 
-def _close(settings: Settings, stages: Stages, claims: list[Claim]) -> int:
+def close_demo(settings: Settings, stages: Stages, claims: list[Claim]) -> int:
     """Print times and claims, keep them in summary.json, and return 0 when every claim holds."""
     total_s = round(sum(stages.seconds.values()), 1)
     print("\n== Time")
@@ -252,7 +250,9 @@ def _clean(out: Path) -> None:
 
 def main() -> int:
     """Parse the command line and run the demo."""
-    parser = argparse.ArgumentParser(description="Train a tiny video-language model on a CPU and show what it learnt.")
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, description="Train a tiny video-language model on a CPU and show what it learnt."
+    )
     parser.add_argument("--out", type=Path, default=Path("demo_output"), metavar="DIR", help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=3, help="of clips, weights and data order (default: %(default)s)")
     parser.add_argument("--train-clips", type=int, default=480, metavar="N", help="default: %(default)s")
@@ -260,7 +260,7 @@ def main() -> int:
     parser.add_argument("--epochs", type=int, default=12, metavar="N", help="default: %(default)s")
     arguments = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "2")
-    return run_demo(Settings(**vars(arguments)))
+    return run_demo(Settings(**vars(arguments)), Stages())
 
 
 if __name__ == "__main__":
