@@ -93,10 +93,7 @@ CASES = [
         ["policy.lora.init_lora_weights=pissa_niter_16"],
         says=["pissa_niter_16"],
     ),
-    Case("SPEC_LR_PARTS", ["train.optm_lr=[1e-6,1e-5]"], [COSMOS_RL, "train.optm_lr=[1e-6,1e-5]"]),
-    Case(
-        "SPEC_LR_PARTS", [COSMOS_RL, "policy.lora.r=8", "train.optm_lr=[1e-6,1e-5]"], [COSMOS_RL, "train.optm_lr=[1e-6,1e-5]"]
-    ),
+    Case("SPEC_LR_PARTS", ["policy.lora.r=8", "train.optm_lr=[1e-6,1e-5]"], ["train.optm_lr=[1e-6,1e-5]"]),
     Case(
         "SPEC_LR_PARTS",
         [COSMOS_RL, 'train.optm_lr={"visual":1e-6}'],

@@ -129,8 +129,6 @@ def _lr_parts(context: RuleContext[TrainSpec]) -> Iterator[Fault]:
     one_rate = f"--set {key}={max(values, default=1e-6)}"
     if context.spec.policy.lora is not None:
         yield Fault(f"{key} is {lr}; adapters are one model part and take one rate", key, one_rate)
-    elif context.effective_backend == "native":
-        yield Fault(f"{key} is {lr}; the native trainer takes one rate", key, one_rate)
     elif isinstance(lr, dict) and "global" not in lr:
         yield Fault(
             f"{key} names modules {sorted(lr)} and has no rate for the rest", key, "Add the key global to train.optm_lr."
