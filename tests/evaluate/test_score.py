@@ -69,7 +69,7 @@ def test_figures_of_every_label_are_scikit_learn_s(pairs):
     confusion = confusion_of(judgements)
     true = [truth for _, truth in pairs]
     labels = list(confusion.labels)
-    said = [UNPARSEABLE if response == "up" else response if response in labels else OTHER for response, _ in pairs]
+    said = [UNPARSEABLE if response == "up" else response for response, _ in pairs]
     theirs = metrics.precision_recall_fscore_support(true, said, labels=labels, zero_division=math.nan)
     for place, figures in enumerate(label_figures(confusion)):
         assert all(close(figures[name], theirs[column][place]) for column, name in enumerate(("precision", "recall", "f1")))
@@ -123,6 +123,12 @@ def test_answers_outside_the_labels_have_a_column():
     confusion = confusion_of(judged([("a bus", "a car"), ("a car", "a car"), ("", "a car")], Policy.LOWER_STRIP))
     assert confusion.columns == ("a car", OTHER, UNPARSEABLE)
     assert confusion.counts == ((1, 1, 1),)
+
+
+def test_words_of_the_closed_set_have_a_column_though_never_true():
+    confusion = confusion_of(judged([("left", "straight"), ("straight", "straight")], Policy.DIRECTIONALITY))
+    assert confusion.columns == ("straight", "left", UNPARSEABLE)
+    assert confusion.counts == ((1, 1, 0),)
 
 
 def test_a_label_named_other_is_a_label():

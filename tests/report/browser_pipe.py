@@ -1,6 +1,7 @@
 """A real Chromium, driven over its debugging pipe: what a page asks for, what it complains of, what it measures."""
 
 import base64
+import fcntl
 import json
 import os
 import shutil
@@ -13,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update "
-    "--disable-sync --disable-dev-shm-usage --hide-scrollbars --remote-debugging-pipe"
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync --disable-dev-shm-usage --hide-scrollbars --remote-debugging-pipe"
 )
 
 
@@ -116,18 +117,14 @@ def running_browser() -> Iterator[Browser]:
     assert path is not None
     to_read, to_write = os.pipe(), os.pipe()
 
-    def connect() -> None:
-        # Chromium reads commands from descriptor 3 and writes answers to 4; the copies make room for both.
-        read, write = os.dup(to_read[0]), os.dup(to_write[1])
-        os.dup2(read, 3)
-        os.dup2(write, 4)
-
+    # Chromium reads commands from descriptor 3 and writes answers to 4; the shell puts the pipes there.
+    read, write = fcntl.fcntl(to_read[0], fcntl.F_DUPFD, 10), fcntl.fcntl(to_write[1], fcntl.F_DUPFD, 10)
     with tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True) as profile:
-        command = [path, *FLAGS.split(), f"--user-data-dir={profile}"]
+        shell = ["bash", "-c", f'exec "$@" 3<&{read} 4>&{write}', "bash", path, *FLAGS.split(), f"--user-data-dir={profile}"]
         log = subprocess.DEVNULL
-        process = subprocess.Popen(command, stdout=log, stderr=log, stdin=log, close_fds=False, preexec_fn=connect)
-        os.close(to_read[0])
-        os.close(to_write[1])
+        process = subprocess.Popen(shell, stdout=log, stderr=log, stdin=log, pass_fds=(read, write))
+        for descriptor in (read, write, to_read[0], to_write[1]):
+            os.close(descriptor)
         try:
             browser = Browser(to_write[0], to_read[1])
             yield browser

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tao_runtime import __version__
 from tao_runtime.environment import Environment
-from tao_runtime.errors import Finding, TaoError
+from tao_runtime.errors import Finding, TaoError, Where
 from tao_runtime.evaluate.prepare import EvaluateJob, output_dir_of, prepare_evaluation
 from tao_runtime.evaluate.results import RESULTS_NAME, write_results
 from tao_runtime.evaluate.saved import AnswerLog, SavedAnswer, answers_path, read_answers
@@ -71,17 +71,43 @@ def run_evaluation(spec: EvaluateSpec, environment: Environment, *, dry_run: boo
     if dry_run:
         job = prepare_evaluation(spec, environment)
         return EvaluateResult(job, findings=job.findings)
-    path = status_path(environment, Path(spec.results_dir or ".")) or output_dir_of(spec)
-    status = StatusLog(path, new_run_id())
+    status = _open_status(spec, environment)
     try:
         job = prepare_evaluation(spec, environment)
         status.write(RunStatus.STARTED, "Starting evaluation.", _progress(0, len(job.own_records)))
         return _run(job, status)
-    except TaoError as error:
-        status.write_failure(error.findings, COMPONENT)
+    except (Exception, KeyboardInterrupt) as error:
+        findings = _findings_of(error)
+        status.write_failure(findings, COMPONENT)
+        if isinstance(error, OSError):
+            raise TaoError(findings) from error
         raise
     finally:
         status.close()
+
+
+def _open_status(spec: EvaluateSpec, environment: Environment) -> StatusLog:
+    path = status_path(environment, Path(spec.results_dir or ".")) or output_dir_of(spec)
+    try:
+        return StatusLog(path, new_run_id())
+    except OSError as error:
+        what = f"{path} can't be written: {error.strerror or error}"
+        raise TaoError(
+            Finding("USAGE_OUTPUT_UNWRITABLE", what, Where(key="results_dir"), "Name another results_dir.")
+        ) from None
+
+
+def _findings_of(error: BaseException) -> tuple[Finding, ...]:
+    """Give whatever ended the run a code."""
+    if isinstance(error, TaoError):
+        return error.findings
+    if isinstance(error, KeyboardInterrupt):
+        fix = "Start again with --set evaluation.skip_saved=true."
+        return (Finding("RUN_INTERRUPTED", "interrupted; the answers given so far are saved", fix=fix),)
+    if isinstance(error, OSError):
+        name = None if error.filename is None else str(error.filename)
+        return (Finding("RUN_STORAGE", error.strerror or str(error), Where(file=name), "Check the disk and its rights."),)
+    return (Finding("INTERNAL_ERROR", f"{type(error).__name__}: {error}", fix="Report this with the command that was run."),)
 
 
 def _run(job: EvaluateJob, status: StatusLog) -> EvaluateResult:
@@ -186,6 +212,9 @@ def _write_results(
     if spec.results.save_individual_results:
         write_results(job.output_dir / RESULTS_NAME, result_rows(pairs, judgements))
         files["results"] = str(job.output_dir / RESULTS_NAME)
+    else:
+        for shard in range(job.shard.count):
+            answers_path(job.output_dir, shard, job.shard.count).unlink(missing_ok=True)
     if spec.results.save_metrics_summary:
         write_json(job.output_dir / SUMMARY_NAME, summary)
         files["metrics_summary"] = str(job.output_dir / SUMMARY_NAME)

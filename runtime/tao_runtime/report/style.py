@@ -20,7 +20,8 @@ body { margin: 0; background: var(--page); color: var(--ink); font: 15px/1.5 sys
 main { max-width: 1120px; margin: 0 auto; padding: 32px 24px 64px; }
 h1 { font-size: 28px; line-height: 1.2; margin: 0 0 4px; letter-spacing: -.01em; }
 h2 { font-size: 19px; margin: 40px 0 12px; }
-h3 { font-size: 14px; margin: 0 0 6px; display: flex; flex-wrap: wrap; gap: 2px 8px; align-items: baseline; justify-content: space-between; }
+h3 { font-size: 14px; margin: 0 0 6px; display: flex; flex-wrap: wrap; gap: 2px 8px; align-items: baseline;
+  justify-content: space-between; }
 p { margin: 0 0 8px; }
 .sub, .legend, .byline { color: var(--soft); font-size: 12.5px; font-weight: 400; }
 .sub { overflow-wrap: anywhere; }
