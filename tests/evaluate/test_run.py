@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import jsonschema
 import pytest
 import torch
 
@@ -28,7 +29,7 @@ def rows_of(folder):
     return json.loads((folder / "evaluation" / "results.json").read_text(encoding="utf-8"))
 
 
-def test_files(capsys, tmp_path, write_spec, questions_dir):
+def test_files(capsys, tmp_path, write_spec, questions_dir, repository):
     code, document = run(capsys, write_spec())
     assert code == 0
     folder = tmp_path / "out" / "evaluation"
@@ -38,6 +39,8 @@ def test_files(capsys, tmp_path, write_spec, questions_dir):
     assert [row["video_id"] for row in rows[8:]] == ["clip_8.mp4", "still.png", "r10"]
     assert [row["gt"] for row in rows] == [record["conversations"][1]["value"] for record in records]
     assert "<video>" not in rows[0]["question"]
+    schema = json.loads((repository / "schemas" / "results.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(rows)
     assert {row["policy"] for row in rows} == {"directionality@1"}
     summary = json.loads((folder / "metrics_summary.json").read_text(encoding="utf-8"))
     assert summary == document["data"]["summary"]
