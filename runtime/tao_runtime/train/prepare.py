@@ -15,6 +15,7 @@ from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, Severity, raise_errors, worst_first
 from tao_runtime.files import sha256_of
 from tao_runtime.media.annotations import Record, read_annotations
+from tao_runtime.models.load import model_folder
 from tao_runtime.plan.split import held_out_indices
 from tao_runtime.plan.steps import StepPlan, plan_steps
 from tao_runtime.train.checkpoint import FoundCheckpoint, find_newest, open_checkpoint
@@ -113,7 +114,7 @@ def prepare_job(spec: TrainSpec, environment: Environment) -> Job:
         plan=plan,
         results_dir=Path(spec.results_dir or spec.train.output_dir or "."),
         output_dir=Path(spec.train.output_dir or spec.results_dir or "."),
-        model_dir=Path(spec.policy.model_name_or_path),
+        model_dir=model_folder(spec.policy.model_name_or_path),
         train=train_set,
         validation=val_set,
         precision=precision,
@@ -160,7 +161,7 @@ def _fingerprint(spec: TrainSpec, plan: StepPlan, seed: int) -> dict[str, Any]:
     """Return what decides the figures of a run, in values that JSON keeps."""
     lora = spec.policy.lora
     return {
-        "model_config_sha256": sha256_of(Path(spec.policy.model_name_or_path) / "config.json"),
+        "model_config_sha256": sha256_of(model_folder(spec.policy.model_name_or_path) / "config.json"),
         "init": spec.native.init,
         "lora": None if lora is None else lora.model_dump(mode="json"),
         "annotations_sha256": sha256_of(Path(str(spec.custom.train_dataset.annotation_path))),
