@@ -175,8 +175,8 @@ def closed_choice_of(results: Path) -> float:
 
 
 def accuracy_of(rows: Sequence[dict[str, Any]]) -> float:
-    """Return the share of responses that are the true answer, counted here and not taken from the evaluation's summary."""
-    return sum(str(row["response"]).strip().lower() == str(row["gt"]) for row in rows) / len(rows)
+    """Return the share of rows whose parsed answer is the true one, counted here and not taken from the evaluation's summary."""
+    return sum(row["answer"] == str(row["gt"]) for row in rows) / len(rows)
 
 
 def check_claims(settings: Settings, results: dict[str, Path]) -> list[Claim]:

@@ -23,7 +23,7 @@ def write_results(folder: Path, responses: list[tuple[str, str]], likeliest: flo
     """Write what an evaluation leaves: (response, truth) pairs, and how often the truth was likeliest."""
     folder = folder / "evaluation"
     folder.mkdir(parents=True)
-    rows = [{"video_id": str(i), "question": "?", "response": said, "gt": truth} for i, (said, truth) in enumerate(responses)]
+    rows = [{"response": said, "answer": said if said in TRUTHS else None, "gt": truth} for said, truth in responses]
     (folder / "results.json").write_text(json.dumps(rows))
     (folder / "metrics_summary.json").write_text(json.dumps({"closed_choice": {"accuracy": likeliest}}))
 
