@@ -175,8 +175,9 @@ def closed_choice_of(results: Path) -> float:
 
 
 def accuracy_of(rows: Sequence[dict[str, Any]]) -> float:
-    """Return the share of rows whose parsed answer is the true one, counted here and not taken from the evaluation's summary."""
-    return sum(row["answer"] == str(row["gt"]) for row in rows) / len(rows)
+    """Return the share of rows whose parsed answer is the true one, counted from the rows and not read from the summary."""
+    num_right = sum(1 for row in rows if row["answer"] == row["gt"])
+    return num_right / len(rows)
 
 
 def check_claims(settings: Settings, results: dict[str, Path]) -> list[Claim]:
