@@ -34,8 +34,13 @@ def records(questions_dir):
     return read_annotations(questions_dir / "annotations.json").records
 
 
+def quiet(_):
+    """Take a line of talk and drop it."""
+
+
 def ask(model, builder, records, options=OPTIONS, batch_size=4, **more):
-    answerer = Answerer(model, builder, options, BatchLimits(batch_size, num_threads=2, **more.pop("limits", {})), **more)
+    limits = BatchLimits(batch_size, num_threads=2, **more.pop("limits", {}))
+    answerer = Answerer(model, builder, options, limits, **{"say": quiet, **more})
     answers = [answer for batch in answerer.answer(records) for answer in batch]
     return answers, answerer
 
@@ -101,7 +106,7 @@ def test_seed_and_temperature_decide_a_sample(model, builder, records):
 
 def test_bytes_close_a_batch(model, builder, records):
     bound = 2 * max(builder.prompt(record).num_bytes for record in records)
-    answerer = Answerer(model, builder, OPTIONS, BatchLimits(50, max_bytes=bound))
+    answerer = Answerer(model, builder, OPTIONS, BatchLimits(50, max_bytes=bound), say=quiet)
     sizes = [len(batch) for batch in answerer.answer(records)]
     assert sum(sizes) == len(records)
     assert max(sizes) <= 4
@@ -136,7 +141,7 @@ def test_batch_is_halved_when_memory_does_not_suffice(model, builder, records):
 @pytest.mark.parametrize(("room", "retries"), [(3, 1), (0, 10)])
 def test_out_of_memory_ends_with_a_finding(model, builder, records, room, retries):
     with pytest.raises(TaoError) as caught:
-        ask(Cramped(model, room), builder, records, batch_size=11, limits={"max_retries": retries}, say=lambda _: None)
+        ask(Cramped(model, room), builder, records, batch_size=11, limits={"max_retries": retries}, say=quiet)
     assert caught.value.findings[0].code == "RUN_OUT_OF_MEMORY"
     assert caught.value.exit_code == 6
 
@@ -207,3 +212,30 @@ def test_device_that_is_not_there():
     with pytest.raises(TaoError) as caught:
         choose_device("cuda", None)
     assert caught.value.findings[0].code == "HOST_NO_CUDA"
+
+
+class Counting:
+    """The real builder, counting how far it runs ahead of the answers."""
+
+    def __init__(self, builder):
+        self._builder, self.built, self.taken, self.most_ahead = builder, 0, 0, 0
+
+    def __getattr__(self, name):
+        return getattr(self._builder, name)
+
+    def prompt(self, record):
+        self.built += 1
+        self.most_ahead = max(self.most_ahead, self.built - self.taken)
+        return self._builder.prompt(record)
+
+
+def test_prompts_prepared_ahead_are_bounded_by_their_size(model, builder, records):
+    size = max(builder.prompt(record).num_bytes for record in records)
+    for max_bytes, most in ((size, 2), (1 << 30, 9)):
+        counting = Counting(builder)
+        answerer = Answerer(model, counting, OPTIONS, BatchLimits(1, num_threads=4, max_bytes=max_bytes), say=quiet)
+        for batch in answerer.answer(records):
+            counting.taken += len(batch)
+        # One more than waits may have been handed over and not yet answered.
+        assert counting.built == len(records)
+        assert counting.most_ahead <= most + 1

@@ -143,7 +143,7 @@ def test_merged_adapter_answers_as_the_unmerged_one(capsys, tmp_path, write_spec
     vision = VisionOptions(nframes=4, resized_height=64, resized_width=64)
     builder = SampleBuilder(load_tokenizer(weights_dir), vision_geometry(weights_dir), vision, questions_dir, 2000)
     model = load_for_inference(adapter_dir, weights_dir)
-    answerer = Answerer(model, builder, GenerationOptions(6), BatchLimits(4))
+    answerer = Answerer(model, builder, GenerationOptions(6), BatchLimits(4), say=print)
     records = read_annotations(questions_dir / "annotations.json").records
     assert [answer.response for batch in answerer.answer(records) for answer in batch] == merged
     run(capsys, write_spec())

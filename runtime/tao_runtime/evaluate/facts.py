@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tao_runtime.report.content import EvaluationView, FactGroup
-from tao_runtime.report.text import duration, number
+from tao_runtime.report.text import duration, number, percent
 from tao_runtime.status.follow import RunHistory
 
 
@@ -71,7 +71,8 @@ def _evaluation(summary: Mapping[str, Any]) -> dict[str, Any]:
         "longest answer": _joined(generation.get("max_tokens"), "tokens"),
         "cut off": _text(summary.get("num_cut_off")),
         "not answered": _text(run.get("num_unanswered")),
-        "soft accuracy": _joined(_figure(soft.get("accuracy")), "at word overlap of", soft.get("f1_threshold")),
+        "equal text": _share(_mapping(summary.get("exact"))),
+        "soft accuracy": _joined(_share(soft), "at word overlap of", soft.get("f1_threshold")),
         "time": duration(run["seconds"]) if isinstance(run.get("seconds"), int | float) else None,
         "versions": _pairs(_mapping(run.get("versions"))),
     }
@@ -99,6 +100,10 @@ def _counted(value: Any) -> str | None:
 
 def _figure(value: Any) -> str | None:
     return number(value) if isinstance(value, int | float) else None
+
+
+def _share(figures: Mapping[str, Any]) -> str | None:
+    return percent(figures["accuracy"]) if isinstance(figures.get("accuracy"), int | float) else None
 
 
 def _arrow(first: Any, last: Any) -> str | None:

@@ -57,7 +57,7 @@ class BatchLimits:
         batch_size: most questions answered together.
         num_threads: threads that prepare prompts.
         max_retries: how often a batch is halved when the device's memory does not suffice.
-        max_bytes: most bytes of patches in a batch.
+        max_bytes: most bytes of prompts in a batch, and again of prompts prepared ahead; one prompt may be larger.
     """
 
     batch_size: int
@@ -89,7 +89,7 @@ class Answerer:
         limits: BatchLimits,
         *,
         choices: Sequence[str] = (),
-        say: Say = print,
+        say: Say,
     ) -> None:
         self.findings: list[Finding] = []
         self._model, self._builder, self._options, self._limits, self._say = model, builder, options, limits, say
@@ -116,21 +116,25 @@ class Answerer:
             yield self._answer_batch(batch, self._limits.max_retries)
 
     def _prompts(self, records: Iterable[Record]) -> Iterator[Prompt]:
-        """Prepare prompts in threads, a few ahead: two for each thread."""
-        threads = self._limits.num_threads
+        """Prepare prompts in threads, two ahead for each, fewer where prompts as large as the largest would be too much."""
+        limits, largest_bytes = self._limits, 0
         waiting: deque[tuple[Record, Future[Sample]]] = deque()
         remaining = iter(records)
-        with ThreadPoolExecutor(threads, thread_name_prefix="prompt") as pool:
+        with ThreadPoolExecutor(limits.num_threads, thread_name_prefix="prompt") as pool:
             while True:
-                while len(waiting) < 2 * threads and (record := next(remaining, None)) is not None:
+                ahead = max(1, min(2 * limits.num_threads, limits.max_bytes // largest_bytes)) if largest_bytes else 1
+                while len(waiting) < ahead and (record := next(remaining, None)) is not None:
                     waiting.append((record, pool.submit(self._builder.prompt, record)))
                 if not waiting:
                     return
                 record, future = waiting.popleft()
                 try:
-                    yield record, future.result()
+                    sample = future.result()
                 except TaoError as error:
                     self.findings.extend(error.findings)
+                    continue
+                largest_bytes = max(largest_bytes, sample.num_bytes)
+                yield record, sample
 
     def _answer_batch(self, batch: Sequence[Prompt], retries: int) -> list[Answer]:
         if len(batch) > self._batch_size:
