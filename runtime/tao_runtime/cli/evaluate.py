@@ -57,6 +57,8 @@ def _text(result: EvaluateResult, *, dry_run: bool) -> str:
     for name, value in (("balanced accuracy", score["balanced_accuracy"]), ("macro F1", score["macro_f1"])):
         if value is not None:
             lines.append(f"{name} {_percent(value)}")
+    if result.summary["closed_choice"] is not None:
+        lines.append(f"likeliest of the possible answers right: {_percent(result.summary['closed_choice']['accuracy'])}")
     lines += [f"wrote {path}" for path in result.files.values()]
     return "\n".join(lines)
 
