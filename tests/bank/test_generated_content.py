@@ -109,6 +109,22 @@ def test_train_schema_carries_bounds_and_automl_metadata() -> None:
         assert path in leaves
 
 
+def test_schema_says_what_a_key_takes_which_rules_read_it_and_what_rendering_makes_of_it() -> None:
+    schema = action_schema(TRAIN)
+    leaves = properties(schema)
+    assert all(leaf["takes"] for leaf in leaves.values())
+    assert leaves["train.epoch"]["takes"] == "a whole number from 1 to 20"
+    batch = leaves["train.train_batch_per_replica"]
+    assert {(rule["rule"], rule["code"]) for rule in batch["rules"]} >= {("C3", "SPEC_ZERO_STEPS")}
+    assert all(rule["summary"] == CODES[rule["code"]].summary for rule in batch["rules"])
+    assert any(note.startswith("train.optm_warmup_steps depends on it") for note in batch["cosmos_rl"])
+    section = schema["properties"]["train"]
+    assert {rule["code"] for rule in section["rules"]} > {rule["code"] for rule in batch["rules"]}
+    assert "takes" not in section
+    assert schema["properties"]["native"]["cosmos_rl"] == ["not rendered: read by this runtime only"]
+    assert not any("cosmos_rl" in leaf for leaf in properties(action_schema(action_of(COSMOS_REASON, "evaluate"))).values())
+
+
 def test_every_train_key_stands_under_exactly_one_heading() -> None:
     headings = [key.path for section in TRAIN_SECTIONS for key in keys_of(section, TRAIN)]
     assert sorted(headings) == sorted(key.path for key in walk_keys(TRAIN.model) if key.section is None)

@@ -156,6 +156,12 @@ def test_explain_of_an_unknown_key_names_the_nearest(capsys) -> None:
     assert "train.optm_warmup_epochs" in document["findings"][0]["what"]
 
 
+def test_explain_reads_the_bank_that_is_named(tmp_path, capsys) -> None:
+    (tmp_path / "skills").mkdir()
+    code, document = run(capsys, "explain", "train.epoch", "--bank", str(tmp_path))
+    assert (code, document["findings"][0]["code"]) == (2, "USAGE_SKILL_UNKNOWN")
+
+
 def test_diff_compares_effective_values(tmp_path, capsys) -> None:
     old, new = tmp_path / "old.yaml", tmp_path / "new.yaml"
     main(["spec", "build", *SETS, "--out", str(old)])
@@ -171,7 +177,7 @@ def test_diff_compares_effective_values(tmp_path, capsys) -> None:
 @pytest.mark.parametrize("words", [["build"], ["explain", "train.epoch"], ["check", "--spec", "none.yaml"]])
 def test_spec_imports_no_heavy_library(words: list[str]) -> None:
     banned = {"torch", "transformers", "pandas", "pyarrow", "av", "numpy"} | (
-        {"yaml", "tomli_w"} if words[0] == "explain" else set()
+        {"pydantic", "yaml", "tomli_w"} if words[0] == "explain" else set()
     )
     command = f"from tao_runtime.cli.main import main; main({['spec', *words]})"
     code = f"import sys; {command}; sys.exit(len({banned} & set(sys.modules)))"

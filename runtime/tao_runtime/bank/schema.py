@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from tao_runtime.bank.spec_schemas import SpecSchema
+from tao_runtime.codes import CODES
 from tao_runtime.config.actions import Action
 from tao_runtime.config.defaults import default_value
-from tao_runtime.config.keys import Key, walk_keys
+from tao_runtime.config.keys import Key, type_text, walk_keys
+from tao_runtime.spec.dialects import DERIVED, NOT_RENDERED
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _INTERNAL_KEYWORDS = ("code", "title")
@@ -18,12 +21,13 @@ def action_schema(action: Action) -> dict[str, Any]:
     Beside the standard keywords the top level has `default` (the template's value), `automl_default_parameters` (searched
     unless told otherwise), `automl_disabled_parameters` (never searched) and `popular`, lists of dotted paths; a property can
     have `unit`, `required_when`, `backends`, `automl_enabled`, `popular`, `option_weights`, `math_cond`, `depends_on`
-    and `parent_param`.
+    and `parent_param`. What `spec explain` prints is there too: `takes` (type and bounds in words), `rules` (rule, code and
+    summary of each that reads the key or a key below it) and, for train, `cosmos_rl` (what rendering makes of the key).
     """
     raw = action.model.model_json_schema()
     definitions = raw.pop("$defs", {})
     body = _inline(raw, definitions)
-    return {
+    schema = {
         "$schema": DIALECT,
         "$id": f"{action.skill}/{action.name}.schema.json",
         "title": f"{action.skill}: {action.name}",
@@ -36,6 +40,11 @@ def action_schema(action: Action) -> dict[str, Any]:
         "popular": _paths(action, "popular", wanted=True),
         "properties": body["properties"],
     }
+    for key in walk_keys(action.model):
+        node = SpecSchema(action.name, schema).node(key.path)
+        if node is not None:
+            node.update(_explained(action, key))
+    return schema
 
 
 def schema_manifest(skill: str, actions: list[Action]) -> dict[str, Any]:
@@ -58,6 +67,28 @@ def schema_manifest(skill: str, actions: list[Action]) -> dict[str, Any]:
 def _paths(action: Action, keyword: str, *, wanted: bool) -> list[str]:
     keys: list[Key] = list(walk_keys(action.model))
     return [key.path for key in keys if key.metadata.get(keyword) is wanted]
+
+
+def _explained(action: Action, key: Key) -> dict[str, Any]:
+    """Return the keywords that save `spec explain` from importing the definitions; one with nothing to say is left out."""
+    words = {
+        "takes": type_text(key.field) if key.section is None else None,
+        "rules": _rules(action, key.path),
+        "cosmos_rl": _rendering(key.path) if action.name == "train" else None,
+    }
+    return {name: value for name, value in words.items() if value}
+
+
+def _rules(action: Action, path: str) -> list[dict[str, str | None]]:
+    reading = [rule for rule in action.rules if any(read == path or read.startswith(f"{path}.") for read in rule.reads)]
+    by_code = {rule.code: {"rule": rule.number, "code": rule.code, "summary": CODES[rule.code].summary} for rule in reading}
+    return list(by_code.values())
+
+
+def _rendering(path: str) -> list[str]:
+    notes = [f"{entry.target} depends on it: {entry.how}" for entry in DERIVED if path in entry.sources]
+    notes.extend(f"not rendered: {why}" for key, why in NOT_RENDERED.items() if path == key or path.startswith(f"{key}."))
+    return notes
 
 
 def _inline(node: Any, definitions: dict[str, Any]) -> Any:

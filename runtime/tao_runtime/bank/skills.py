@@ -146,12 +146,21 @@ def find_skill(bank: Path, name: str) -> Skill:
     """Return the skill of this name, which may carry the plugin's prefix.
 
     Raises:
-        TaoError: USAGE_SKILL_UNKNOWN, with the nearest name; or what `read_skill` raises.
+        TaoError: what `skill_folder` and `read_skill` raise.
+    """
+    return read_skill(skill_folder(bank, name))
+
+
+def skill_folder(bank: Path, name: str) -> Path:
+    """Return the directory of the skill of this name, which may carry the plugin's prefix; nothing in it is read.
+
+    Raises:
+        TaoError: USAGE_SKILL_UNKNOWN, with the nearest name.
     """
     wanted = name.removeprefix(f"{PLUGIN}:")
     folders = {folder.name: folder for folder in skill_folders(bank)}
     if wanted in folders:
-        return read_skill(folders[wanted])
+        return folders[wanted]
     import difflib
 
     near = difflib.get_close_matches(wanted, folders, n=1, cutoff=0.0)

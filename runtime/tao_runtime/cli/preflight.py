@@ -8,7 +8,8 @@ from typing import Any
 
 from tao_runtime.cli.dataset_arguments import add_dataset_arguments
 from tao_runtime.cli.output import CommandResult, add_command
-from tao_runtime.config.actions import ACTIONS, COSMOS_REASON, skill_names
+from tao_runtime.config.actions import ACTIONS, skill_names
+from tao_runtime.config.names import COSMOS_REASON
 
 
 def add_parser(commands: Any, summary: str) -> None:

@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tao_runtime.cli.output import CommandResult, Parser, add_command, severity_counts
-from tao_runtime.config.actions import ACTIONS, COSMOS_REASON, action_of, skill_names
-from tao_runtime.config.defaults import default_value, flatten
-from tao_runtime.config.rules import Facts
-from tao_runtime.config.train import TrainSpec
+from tao_runtime.config.names import ACTION_NAMES, COSMOS_REASON
 from tao_runtime.errors import Finding, Severity, TaoError, Where, in_file, raise_errors
 
 if TYPE_CHECKING:
+    from tao_runtime.config.rules import Facts
     from tao_runtime.spec.build import BuiltSpec
 
 
@@ -31,6 +29,7 @@ def add_parser(commands: Any, summary: str) -> None:
     explain = add_command(words, "explain", "say what a key means, what it takes and which rules read it", _explain)
     explain.add_argument("key", metavar="KEY", help="dotted path, such as train.optm_lr")
     _action_arguments(explain, action_default=None)
+    explain.add_argument("--bank", type=Path, metavar="DIR", help="checkout of the bank (default: the one around here)")
     diff = add_command(words, "diff", "compare two specs by effective value", _diff)
     diff.add_argument("old", type=Path, metavar="OLD", help="spec file")
     diff.add_argument(
@@ -40,8 +39,8 @@ def add_parser(commands: Any, summary: str) -> None:
 
 
 def _action_arguments(parser: Parser, *, action_default: str | None) -> None:
-    actions = tuple(dict.fromkeys(action.name for action in ACTIONS))
-    parser.add_argument("--skill", choices=skill_names(), default=COSMOS_REASON, help="skill (default: %(default)s)")
+    actions = tuple(dict.fromkeys(name for names in ACTION_NAMES.values() for name in names))
+    parser.add_argument("--skill", choices=tuple(ACTION_NAMES), default=COSMOS_REASON, help="skill (default: %(default)s)")
     shown = "all" if action_default is None else action_default
     parser.add_argument("--action", choices=actions, default=action_default, help=f"action (default: {shown})")
 
@@ -95,13 +94,18 @@ def _check(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _explain(arguments: argparse.Namespace) -> CommandResult:
+    from tao_runtime.bank.skills import bank_root, skill_folder
     from tao_runtime.spec.explain import explain_key, explanation_text
 
-    described = explain_key(arguments.key, arguments.skill, arguments.action)
+    schemas = skill_folder(bank_root(arguments.bank), arguments.skill) / "schemas"
+    described = explain_key(arguments.key, arguments.skill, schemas, arguments.action)
     return CommandResult("spec explain", {"keys": described}, (), explanation_text(described))
 
 
 def _diff(arguments: argparse.Namespace) -> CommandResult:
+    from tao_runtime.config.actions import action_of
+    from tao_runtime.config.defaults import default_value, flatten
+
     model = action_of(arguments.skill, arguments.action).model
     old = flatten(model, default_value(model)) if arguments.new is None else _effective(arguments, arguments.old)
     new = _effective(arguments, arguments.new or arguments.old)
@@ -115,6 +119,7 @@ def _shown(values: dict[str, Any], key: str) -> str:
 
 
 def _effective(arguments: argparse.Namespace, path: Path) -> dict[str, Any]:
+    from tao_runtime.config.defaults import flatten
     from tao_runtime.spec.build import build_spec
     from tao_runtime.spec.files import read_spec_file
 
@@ -157,6 +162,9 @@ def _built(arguments: argparse.Namespace) -> tuple[BuiltSpec, Facts, list[Findin
 
 
 def _facts(arguments: argparse.Namespace, built: BuiltSpec) -> tuple[Facts, list[Finding]]:
+    from tao_runtime.config.rules import Facts
+    from tao_runtime.config.train import TrainSpec
+
     train, validation = arguments.annotations, None
     if isinstance(built.model, TrainSpec):
         custom = built.model.custom

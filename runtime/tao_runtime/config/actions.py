@@ -8,12 +8,11 @@ from tao_runtime.config.evaluate import EvaluateSpec
 from tao_runtime.config.export import ExportSpec
 from tao_runtime.config.fields import Section
 from tao_runtime.config.inference import InferenceSpec
+from tao_runtime.config.names import COSMOS_REASON
 from tao_runtime.config.quantize import QuantizeSpec
 from tao_runtime.config.rules import RULES, Rule
 from tao_runtime.config.train import TrainSpec
 from tao_runtime.errors import Finding, FixKind, TaoError
-
-COSMOS_REASON = "tao-finetune-cosmos-reason"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ class Section(BaseModel):
         allow_inf_nan=False,
         validate_assignment=True,
         protected_namespaces=(),
-        defer_build=True,  # explain and --help never parse; building validators would double their start time
+        defer_build=True,  # --help never parses; building validators would double its start time
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tao_runtime.config.actions import COSMOS_REASON
+from tao_runtime.config.names import COSMOS_REASON
 from tao_runtime.config.rules import NO_FACTS, Facts
 from tao_runtime.dataset.collector import Selection
 from tao_runtime.dataset.lint import LintResult

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, overload
 
-from tao_runtime.config.actions import COSMOS_REASON, Action, action_of
+from tao_runtime.config.actions import Action, action_of
 from tao_runtime.config.defaults import default_value, dump_spec
 from tao_runtime.config.evaluate import EvaluateSpec
 from tao_runtime.config.export import ExportSpec
 from tao_runtime.config.fields import Section
 from tao_runtime.config.inference import InferenceSpec
+from tao_runtime.config.names import COSMOS_REASON
 from tao_runtime.config.quantize import QuantizeSpec
 from tao_runtime.config.rules import NO_FACTS, Facts, RuleContext, check_rules
 from tao_runtime.config.train import TrainSpec

@@ -1,37 +1,41 @@
-"""Say what a key of a spec means, from the same definition that parses it."""
+"""Say what a key of a spec means, read from the generated schemas so that no spec class is imported for it."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
-from tao_runtime.codes import CODES
-from tao_runtime.config.actions import ACTIONS, Action
-from tao_runtime.config.defaults import default_value, flatten
-from tao_runtime.config.keys import Key, backends_of, find_key, type_text
-from tao_runtime.config.validation import unknown_key
-from tao_runtime.errors import TaoError
-from tao_runtime.spec.dialects import DERIVED, NOT_RENDERED
+from tao_runtime.config.names import ACTION_NAMES
+from tao_runtime.errors import Finding, FixKind, TaoError, Where
+
+_AUTOML = ("automl_enabled", "popular", "option_weights", "math_cond", "depends_on", "parent_param")
 
 
-def explain_key(path: str, skill: str, action: str | None = None) -> list[dict[str, Any]]:
+def explain_key(path: str, skill: str, folder: Path, action: str | None = None) -> list[dict[str, Any]]:
     """Describe a key in every action that has it.
 
     Args:
         path: dotted path.
         skill: name of the skill directory.
+        folder: the skill's schemas, as `bank/schema.py` writes them.
         action: only this action; None = all actions of the skill.
 
     Returns:
         One plain dictionary an action; at least one.
 
     Raises:
-        TaoError: SPEC_UNKNOWN_KEY with the nearest known key.
+        TaoError: SPEC_UNKNOWN_KEY with the nearest known key; DRIFT_MISSING or DRIFT_STALE when a schema can't be read.
     """
-    candidates = [entry for entry in ACTIONS if entry.skill == skill and action in (None, entry.name)]
-    described = [_describe(entry, key) for entry in candidates if (key := find_key(entry.model, path)) is not None]
+    names = [name for name in ACTION_NAMES[skill] if action in (None, name)]
+    described = []
+    for name in names:
+        schema = _read(folder / f"{name}.schema.json")
+        nodes = _nodes(schema, path)
+        if nodes:
+            described.append({"skill": skill, "action": name, "key": path, **_describe(schema, path, nodes)})
     if not described:
-        raise TaoError(unknown_key(candidates[0].model, path, "VALUE"))
+        raise TaoError(_unknown_key(path, skill, action or names[0]))
     return described
 
 
@@ -51,40 +55,73 @@ def explanation_text(described: list[dict[str, Any]]) -> str:
     return "\n\n".join(blocks)
 
 
-def _describe(action: Action, key: Key) -> dict[str, Any]:
-    metadata = key.metadata
-    automl = ("automl_enabled", "popular", "option_weights", "math_cond", "depends_on", "parent_param")
-    defaults = flatten(action.model, default_value(action.model))
+def _describe(schema: dict[str, Any], path: str, nodes: list[dict[str, Any]]) -> dict[str, Any]:
+    node = nodes[-1]
+    keys = [f"{path}.{name}" for name in _properties(node)]
     return {
-        "skill": action.skill,
-        "action": action.name,
-        "key": key.path,
-        "help": key.field.description or "",
-        "takes": "a section" if key.section is not None else type_text(key.field),
-        "default": None
-        if key.section is not None
-        else defaults.get(key.path, key.field.get_default(call_default_factory=True)),
-        "unit": metadata.get("unit"),
-        "required_when": metadata.get("required"),
-        "backends": backends_of(action.model, key.path) or None,
-        "keys": [f"{key.path}.{name}" for name in key.section.model_fields] if key.section is not None else None,
-        "automl": {name: metadata[name] for name in automl if name in metadata},
-        "cosmos_rl": _cosmos_rl(action, key.path),
-        "rules": _rules(action, key.path),
+        "help": node.get("description", ""),
+        "takes": "a section" if keys else node.get("takes"),
+        "default": None if keys else _default(schema, path, node),
+        "unit": node.get("unit"),
+        "required_when": None,
+        "backends": next((above["backends"] for above in reversed(nodes) if "backends" in above), None),
+        "keys": keys or None,
+        "automl": {name: node[name] for name in _AUTOML if name in node},
+        "cosmos_rl": node.get("cosmos_rl", []),
+        "rules": node.get("rules", []),
     }
 
 
-def _rules(action: Action, path: str) -> list[dict[str, Any]]:
-    found = {}
-    for rule in action.rules:
-        if any(read == path or read.startswith(f"{path}.") for read in rule.reads):
-            found[rule.code] = {"rule": rule.number, "code": rule.code, "summary": CODES[rule.code].summary}
-    return list(found.values())
+def _nodes(schema: dict[str, Any], path: str) -> list[dict[str, Any]]:
+    """Return the schemas of the key and of the sections around it, outermost first; empty when there is no such key."""
+    nodes = [schema]
+    for name in path.split("."):
+        properties = _properties(nodes[-1])
+        if name not in properties:
+            return []
+        nodes.append(properties[name])
+    return nodes[1:]
 
 
-def _cosmos_rl(action: Action, path: str) -> list[str]:
-    if action.name != "train":
-        return []
-    notes = [f"{entry.target} depends on it: {entry.how}" for entry in DERIVED if path in entry.sources]
-    notes.extend(f"not rendered: {why}" for key, why in NOT_RENDERED.items() if path == key or path.startswith(f"{key}."))
-    return notes
+def _properties(node: dict[str, Any]) -> dict[str, Any]:
+    """Return the keys of a section, also of `section or null`; empty for a leaf."""
+    return next((branch["properties"] for branch in (node, *node.get("anyOf", ())) if "properties" in branch), {})
+
+
+def _default(schema: dict[str, Any], path: str, node: dict[str, Any]) -> Any:
+    """Return the template's value, else (in a section that is null there) the key's own."""
+    value: Any = schema.get("default")
+    for name in path.split("."):
+        if not isinstance(value, dict) or name not in value:
+            return node.get("default")
+        value = value[name]
+    return value
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        schema = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise TaoError(_drift("DRIFT_MISSING", path, f"can't be read: {error.strerror}")) from None
+    except ValueError:
+        schema = None
+    if not isinstance(schema, dict):
+        raise TaoError(_drift("DRIFT_STALE", path, "is not a JSON object"))
+    return schema
+
+
+def _drift(code: str, path: Path, what: str) -> Finding:
+    return Finding(
+        code,
+        f"{path} {what}",
+        Where(file=str(path)),
+        "python scripts/generate_schemas.py",
+        fix_kind=FixKind.COMMAND,
+    )
+
+
+def _unknown_key(path: str, skill: str, action: str) -> Finding:
+    from tao_runtime.config.actions import action_of
+    from tao_runtime.config.validation import unknown_key
+
+    return unknown_key(action_of(skill, action).model, path, "VALUE")
