@@ -28,7 +28,7 @@ def test_every_key_is_explained_as_its_class_defines_it(action: Action, schemas:
         [said] = explain_key(key.path, action.skill, schemas, action.name)
         assert (said["action"], said["key"], said["help"]) == (action.name, key.path, key.field.description)
         assert said["backends"] == (backends_of(action.model, key.path) or None)
-        assert said["unit"] == key.metadata.get("unit")
+        assert (said["unit"], said["required_when"]) == (key.metadata.get("unit"), key.metadata.get("required_when"))
         if key.section is None:
             assert (said["takes"], said["keys"]) == (type_text(key.field), None)
             assert said["default"] == defaults.get(key.path, key.field.get_default(call_default_factory=True))
@@ -45,12 +45,13 @@ def test_a_section_has_the_rules_of_the_keys_below_it(schemas: Path) -> None:
     assert codes("policy.lora") >= codes("policy.lora.r")
 
 
-def test_text_tells_what_rendering_makes_of_a_key(schemas: Path) -> None:
+def test_text_tells_what_rendering_makes_of_a_key_and_when_it_must_be_set(schemas: Path) -> None:
     text = explanation_text(explain_key("native.device", COSMOS_REASON, schemas, "train"))
     assert '  takes: auto, cpu or cuda\n  default: auto\n  backends: ["native"]\n' in text
     assert "  cosmos-rl: not rendered: read by this runtime only" in text
     text = explanation_text(explain_key("train.optm_warmup_epochs", COSMOS_REASON, schemas))
     assert "  cosmos-rl: train.optm_warmup_steps depends on it: " in text
+    assert "  required_when: always\n" in explanation_text(explain_key("results_dir", COSMOS_REASON, schemas, "export"))
 
 
 @pytest.mark.parametrize("path", ["train.epochh", "train.epoch.x", "default", "properties", ""])

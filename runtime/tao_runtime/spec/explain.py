@@ -63,7 +63,7 @@ def _describe(schema: dict[str, Any], path: str, nodes: list[dict[str, Any]]) ->
         "takes": "a section" if keys else node.get("takes"),
         "default": None if keys else _default(schema, path, node),
         "unit": node.get("unit"),
-        "required_when": None,
+        "required_when": node.get("required_when"),
         "backends": next((above["backends"] for above in reversed(nodes) if "backends" in above), None),
         "keys": keys or None,
         "automl": {name: node[name] for name in _AUTOML if name in node},
