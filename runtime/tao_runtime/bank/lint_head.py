@@ -196,8 +196,8 @@ def check_reference_validator(subject: Subject) -> Iterator[Finding]:
         return
     try:
         messages = validate(subject.folder)
-    except UnicodeDecodeError:
-        messages = ["SKILL.md is not UTF-8 text"]
+    except Exception as error:  # the validator lets errors of its YAML library pass
+        messages = [f"it can't read the skill: {type(error).__name__}"]
     for message in messages:
         yield subject.fault("SK022", f"skills-ref: {message}", "Write the front matter as the standard says.")
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tao_runtime.bank.lint_subject import Subject
+from tao_runtime.bank.spec_schemas import problems
 from tao_runtime.codes import EXIT_USAGE
 from tao_runtime.errors import Finding
 
@@ -159,8 +160,6 @@ def _ending(run: Run) -> str:
 
 
 def _document_fault(bank: Path, stdout: str) -> str | None:
-    import jsonschema
-
     try:
         document = json.loads(stdout)
     except ValueError as error:
@@ -169,5 +168,4 @@ def _document_fault(bank: Path, stdout: str) -> str | None:
         schema = json.loads((bank / "schemas" / "command_output.schema.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return "schemas/command_output.schema.json of the bank can't be read"
-    problem = next(jsonschema.Draft202012Validator(schema).iter_errors(document), None)
-    return None if problem is None else f"{problem.json_path}: {problem.message[:160]}"
+    return next(problems(schema, document), None)

@@ -10,7 +10,7 @@ from typing import Any
 from tao_runtime.bank.lint_subject import Subject
 from tao_runtime.bank.markdown import Page, Row
 from tao_runtime.bank.schema import DIALECT
-from tao_runtime.bank.spec_schemas import MISSING, SpecSchema, nearest, read_schemas, resolve
+from tao_runtime.bank.spec_schemas import MISSING, SpecSchema, nearest, problems, read_schemas, resolve
 from tao_runtime.errors import Finding
 
 MODEL_LAYER = "models"
@@ -156,16 +156,13 @@ def _schema_faults(subject: Subject, action: str) -> Iterator[Finding]:
     if value is MISSING:
         yield subject.fault("SK020", f"{template} is missing or is not YAML", regenerate, template)
         return
-    problem = next(jsonschema.Draft202012Validator(schema).iter_errors(value), None)
-    if problem is not None:
-        yield subject.fault("SK020", f"{template}: {problem.json_path}: {problem.message[:160]}", regenerate, template)
+    for problem in problems(schema, value):
+        yield subject.fault("SK020", f"{template}: {problem}", regenerate, template)
     if json.dumps(value, sort_keys=True) != json.dumps(schema.get("default"), sort_keys=True):
         yield subject.fault("SK020", f"{template} is not the default of {file}", regenerate, template)
 
 
 def _skill_info_faults(subject: Subject) -> Iterator[Finding]:
-    import jsonschema
-
     text = subject.texts.get(SKILL_INFO)
     if text is None:
         if subject.folder.parent.name == MODEL_LAYER:
@@ -179,9 +176,8 @@ def _skill_info_faults(subject: Subject) -> Iterator[Finding]:
         yield subject.fault("SK020", "skill_info.schema.json of the bank can't be read", "make gen", SKILL_INFO)
         return
     value = _yaml(text)
-    for problem in jsonschema.Draft202012Validator(schema).iter_errors(None if value is MISSING else value):
-        what = f"{SKILL_INFO}: {problem.json_path}: {problem.message[:160]}"
-        yield subject.fault("SK020", what, "Write it as schemas/skill_info.schema.json says.", SKILL_INFO)
+    for problem in problems(schema, None if value is MISSING else value):
+        yield subject.fault("SK020", f"{SKILL_INFO}: {problem}", "Write it as schemas/skill_info.schema.json says.", SKILL_INFO)
     named = value.get("name") if isinstance(value, dict) else None
     if named != subject.folder.name:
         yield subject.fault("SK020", f"{SKILL_INFO} names {named!r}", f"name: {subject.folder.name}", SKILL_INFO)
@@ -209,7 +205,7 @@ def _skill_info_keys(subject: Subject) -> Iterator[str]:
             named = action.get(part)
             yield from named if isinstance(named, dict) else ()
     compute = info.get("compute")
-    yield from compute.values() if isinstance(compute, dict) else ()
+    yield from (key for key in compute.values() if isinstance(key, str)) if isinstance(compute, dict) else ()
 
 
 def _mappings(value: Any) -> list[dict[str, Any]]:
@@ -224,11 +220,12 @@ def _strict_json(text: str) -> Any:
 
 
 def _yaml(text: str | None) -> Any:
+    """Return a YAML text as plain JSON values, `MISSING` when it isn't that: no date, no infinity."""
     import yaml
 
     if text is None:
         return MISSING
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError:
+        return json.loads(json.dumps(yaml.safe_load(text), allow_nan=False))
+    except (yaml.YAMLError, TypeError, ValueError):
         return MISSING

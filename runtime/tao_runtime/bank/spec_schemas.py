@@ -43,29 +43,43 @@ class SpecSchema:
 
     def accepts(self, path: str, word: str) -> bool:
         """Say whether the text of an override is a value of the key: as JSON, or as plain text."""
-        import jsonschema
-
         node = self.node(path)
         if node is None:
             return False
         readings: list[Any] = [word]
         with contextlib.suppress(ValueError):
             readings.append(json.loads(word))
-        validator = jsonschema.Draft202012Validator(node)
-        return any(validator.is_valid(reading) for reading in readings)
+        return any(not list(problems(node, reading)) for reading in readings)
 
 
 def read_schemas(folder: Path) -> list[SpecSchema]:
-    """Return the action schemas of a skill that parse as JSON objects, by action."""
+    """Return the action schemas of a skill that are valid, by action; SK020 speaks of the others."""
+    import jsonschema
+
     schemas = []
     for path in sorted(folder.glob("schemas/*.schema.json")):
         try:
             root = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            jsonschema.Draft202012Validator.check_schema(root)
+        except (OSError, ValueError, jsonschema.SchemaError):
             continue
         if isinstance(root, dict):
             schemas.append(SpecSchema(path.name.removesuffix(".schema.json"), root))
     return schemas
+
+
+def problems(schema: Any, value: Any) -> Iterator[str]:
+    """Yield what a schema finds wrong with a value, each with its place; a fault of the schema that shows is one too."""
+    import jsonschema
+    from referencing.exceptions import Unresolvable
+
+    try:
+        for problem in jsonschema.Draft202012Validator(schema).iter_errors(value):
+            yield f"{problem.json_path}: {problem.message[:160]}"
+    except Unresolvable as error:
+        yield f"the schema's reference {error.ref} leads nowhere"
+    except jsonschema.exceptions.UnknownType as error:
+        yield f"the schema has an unknown type {error.type}"
 
 
 def resolve(schemas: list[SpecSchema], path: str) -> list[tuple[SpecSchema, str]]:
