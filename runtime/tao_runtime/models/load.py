@@ -58,7 +58,7 @@ def load_model(
     """
     path = model_folder(folder)
     config = _read_config(path)
-    attention = choose_attention(torch.device(device)).value
+    attention = choose_attention(torch.device(device), config.text_config.num_key_value_heads).value
     model: Any = _random(config, seed, attention) if init == "random" else _pretrained(path, config, dtype, attention)
     model = model.to(device=device)
     _cast_parameters(model, dtype)
