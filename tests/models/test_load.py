@@ -11,7 +11,14 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tao_runtime.errors import TaoError
-from tao_runtime.models.load import load_model, load_tokenizer, model_folder, pixel_statistics, vision_geometry
+from tao_runtime.models.load import (
+    attention_choice,
+    load_model,
+    load_tokenizer,
+    model_folder,
+    pixel_statistics,
+    vision_geometry,
+)
 
 
 @pytest.fixture
@@ -39,6 +46,12 @@ def test_pretrained_weights_are_those_of_the_file(weights_dir):
     stored = load_file(weights_dir / "model.safetensors")
     loaded = load_model(weights_dir).state_dict()
     assert all(torch.equal(loaded[name], tensor) for name, tensor in stored.items())
+
+
+def test_the_choice_of_attention_that_is_said_is_the_one_that_is_made(weights_dir):
+    choice = attention_choice(weights_dir, "cpu")
+    assert load_model(weights_dir).config.text_config._attn_implementation == choice.value == "sdpa"
+    assert attention_choice(weights_dir, "cuda").value == "eager"
 
 
 def test_parameters_take_the_type_and_buffers_keep_theirs(weights_dir):
@@ -163,7 +176,7 @@ from tao_runtime.media.annotations import record_of
 from tao_runtime.media.sampling import VisionOptions
 from tao_runtime.models.adapters import add_lora
 from tao_runtime.models.export import load_for_inference, save_adapter
-from tao_runtime.models.load import load_model, load_tokenizer, vision_geometry
+from tao_runtime.models.load import attention_choice, load_model, load_tokenizer, vision_geometry
 assert importlib.metadata.version("torchvision") == "0.29.1"
 base, clips, out = {str(base_dir)!r}, Path({str(clips)!r}), Path({str(tmp_path / "out")!r})
 options = VisionOptions(nframes=4, resized_height=64, resized_width=64)

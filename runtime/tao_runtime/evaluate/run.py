@@ -162,7 +162,7 @@ def _load(job: EvaluateJob) -> tuple[Answerer, str]:
     from tao_runtime.evaluate.sampling import GenerationOptions
     from tao_runtime.media.sampling import VisionOptions
     from tao_runtime.models.export import load_for_inference
-    from tao_runtime.models.load import load_tokenizer, pixel_statistics, vision_geometry
+    from tao_runtime.models.load import attention_choice, load_tokenizer, pixel_statistics, vision_geometry
 
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     spec = job.spec
@@ -170,7 +170,9 @@ def _load(job: EvaluateJob) -> tuple[Answerer, str]:
     if spec.native.num_threads is not None:
         torch.set_num_threads(spec.native.num_threads)
     threads, why_threads = choose_threads(spec.evaluation.num_processes)
-    _say(f"device: {device} ({why_device})\nprompts: {threads} threads ({why_threads})")
+    attention = attention_choice(job.main_dir, device)
+    _say(f"device: {device} ({why_device})\nattention: {attention.value} ({attention.reason})")
+    _say(f"prompts: {threads} threads ({why_threads})")
     model = load_for_inference(job.model_dir, job.base_dir, dtype=getattr(torch, spec.model.dtype), device=device)
     if job.base_dir is not None:
         model = model.merge_and_unload(safe_merge=True)

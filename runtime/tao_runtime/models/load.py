@@ -22,7 +22,7 @@ from tao_runtime.hub.names import HubModel, parse_model
 from tao_runtime.hub.snapshot import StagedModel, find_snapshot
 from tao_runtime.media.pixels import PixelStatistics
 from tao_runtime.media.sampling import VisionGeometry
-from tao_runtime.models.attention import choose_attention
+from tao_runtime.models.attention import Attention, choose_attention
 from tao_runtime.models.library import keep_torchvision_out
 
 Init = Literal["pretrained", "random"]
@@ -133,6 +133,18 @@ def vision_geometry(folder: str | Path) -> VisionGeometry:
     if not isinstance(vision, dict) or "patch_size" not in vision:
         raise _fault("RUN_MODEL_UNSUPPORTED", f"{path} has no vision tower", folder, "Use a model of the Qwen3-VL family.")
     return VisionGeometry(vision["patch_size"], vision.get("spatial_merge_size", 2), vision.get("temporal_patch_size", 2))
+
+
+def attention_choice(folder: str | Path, device: torch.device | str) -> Attention:
+    """Return how `load_model` will have attention computed on a device, and why.
+
+    Raises:
+        TaoError: RUN_MODEL_UNSUPPORTED when config.json has no language model.
+    """
+    text = _read_json(model_folder(folder) / "config.json").get("text_config")
+    if not isinstance(text, dict):
+        raise _fault("RUN_MODEL_UNSUPPORTED", f"{folder} has no language model", folder, "Use a model of the Qwen3-VL family.")
+    return choose_attention(torch.device(device), int(text.get("num_key_value_heads") or text.get("num_attention_heads", 0)))
 
 
 def pixel_statistics(folder: str | Path) -> PixelStatistics:

@@ -15,7 +15,7 @@ from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, Severity, raise_errors, worst_first
 from tao_runtime.files import sha256_of
 from tao_runtime.media.annotations import Record, read_annotations
-from tao_runtime.models.load import model_folder
+from tao_runtime.models.load import attention_choice, model_folder
 from tao_runtime.plan.split import held_out_indices
 from tao_runtime.plan.steps import StepPlan, plan_steps
 from tao_runtime.train.checkpoint import FoundCheckpoint, find_newest, open_checkpoint
@@ -108,6 +108,8 @@ def prepare_job(spec: TrainSpec, environment: Environment) -> Job:
     )
     fingerprint = _fingerprint(spec, plan, seed)
     resume, of_resume = _resume(spec, fingerprint)
+    attention = attention_choice(spec.policy.model_name_or_path, precision.device)
+    choices += [Choice("attention", attention.value, attention.reason)]
     choices += [of_seed, Choice("samples", f"{feed.num_threads} threads", why_feed), _resume_choice(spec, resume)]
     return Job(
         spec=spec,
