@@ -20,7 +20,6 @@ from statistics import median
 
 RUNS = 10
 NUM_RECORDS = 8
-SKILL = "tao-finetune-cosmos-reason"
 LIGHT_S, CHECK_S = 0.2, 0.5
 
 
@@ -62,10 +61,8 @@ def make_cases(folder: Path) -> list[Case]:
     return [
         Case(("--help",), LIGHT_S),
         Case(("skills", "list"), LIGHT_S),
-        Case(("skills", "show", SKILL), LIGHT_S),
         Case(("spec", "explain", "train.optm_lr"), LIGHT_S),
         Case((*build, "--dry-run"), CHECK_S),
-        Case(("spec", "check", "--spec", str(spec)), CHECK_S),
         Case(("plan", "--spec", str(spec)), CHECK_S),
         Case(("preflight", "--spec", str(spec), "--no-media"), CHECK_S),
     ]
