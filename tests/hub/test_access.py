@@ -12,7 +12,7 @@ from email.utils import formatdate
 
 import pytest
 from hub.conftest import PLANTED_TOKEN, QUICK
-from hub.local_hub import model_files
+from hub.model_content import model_files
 
 from tao_runtime.environment import REDACTED, Environment
 from tao_runtime.errors import Severity

@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hub.local_hub import model_files
+from hub.model_content import model_files
 
 from tao_runtime.hub.folder import check_folder
 
