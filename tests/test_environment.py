@@ -1,8 +1,14 @@
 """The environment is parsed to types, and what is secret in it never comes out."""
 
+import json
+import os
+import shlex
+import subprocess
+import sys
+
 import pytest
 
-from tao_runtime.environment import REDACTED, read_environment, redact
+from tao_runtime.environment import REDACTED, read_environment, redact, redacted
 
 TOKEN = "hf_" + "a1B2" * 8
 
@@ -37,3 +43,34 @@ def test_values_of_secret_variables_are_redacted_whatever_their_shape():
 def test_ordinary_text_and_short_values_stay():
     text = "hf_model://nvidia/Cosmos-Reason2-8B 1 yes"
     assert redact(text, {"USE_TOKEN": "yes", "HOME": "nvidia/Cosmos"}) == text
+
+
+def test_a_secret_is_redacted_as_json_and_a_shell_would_quote_it():
+    secret = "p@ss\"w\\ör d'x1"
+    for text in (json.dumps(secret), json.dumps(secret, ensure_ascii=False), f"--set {shlex.quote(secret)}"):
+        assert redact(text, {"MY_PASSWORD": secret}).strip("\"'").removeprefix("--set '") == REDACTED
+
+
+def test_a_secret_inside_another_does_not_leave_the_rest_of_it():
+    assert redact("abcd12345678efgh", {"A_TOKEN": "12345678", "B_TOKEN": "abcd12345678efgh"}) == REDACTED
+
+
+def test_the_user_of_an_address_is_redacted():
+    assert redact("https://me:hunter2@hub.example/x", {}) == f"https://{REDACTED}@hub.example/x"
+    assert redact("https://hub.example:8080/a@b", {}) == "https://hub.example:8080/a@b"
+
+
+def test_values_are_redacted_text_by_text_and_numbers_stay():
+    value = {"12345678": ["a 12345678", 12345678, None, True], "k": ({"x": "12345678"},)}
+    assert redacted(value, {"A_TOKEN": "12345678"}) == {
+        REDACTED: [f"a {REDACTED}", 12345678, None, True],
+        "k": [{"x": REDACTED}],
+    }
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user needs root")
+def test_a_user_without_home_and_without_a_name_has_no_folder():
+    code = "import os; from tao_runtime.environment import read_environment as r; os.setuid(54321); print(r().hf_home)"
+    env = {name: value for name, value in os.environ.items() if name not in ("HOME", "HF_HOME", "XDG_CACHE_HOME")}
+    ended = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
+    assert (ended.stdout.strip(), ended.stderr) == ("~/.cache/huggingface", "")

@@ -53,6 +53,7 @@ CODES: dict[str, Code] = {
     "USAGE_ARGUMENTS": Code("The command line can't be parsed."),
     "USAGE_FILE_UNREADABLE": Code("A file named on the command line is missing or can't be read."),
     "USAGE_OUTPUT_UNWRITABLE": Code("An output path can't be written."),
+    "ENV_VARIABLE_INVALID": Code("An environment variable holds what it can't hold."),
     "RUN_INTERRUPTED": Code("The command was interrupted from the keyboard."),
     # Specs: form
     "USAGE_ACTION_UNKNOWN": Code("The skill has no such action."),

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 REDACTED = "[redacted]"
 
 _TRUE = {"1", "true", "yes", "on"}
 
 _SECRET_NAME = re.compile(r"(token|secret|passw|api_?key|credential|private_key)", re.IGNORECASE)
-# Shapes of credentials that our users hold: Hugging Face, NGC, AWS, GitHub, and bearer headers.
+# Shapes of credentials that our users hold: Hugging Face, NGC, AWS, GitHub, bearer headers, and the user of an address.
 _SECRET_SHAPE = re.compile(
     r"hf_[A-Za-z0-9]{20,}|nvapi-[A-Za-z0-9_-]{20,}|AKIA[A-Z0-9]{16}|gh[pousr]_[A-Za-z0-9]{30,}|(?i:bearer)\s+[A-Za-z0-9._-]{16,}"
+    r"|(?<=://)[^\s/:@]+:[^\s/@]+(?=@)"
 )
+
+
+class VariableError(ValueError):
+    """An environment variable holds what it can't hold; the message names it.
+
+    Args:
+        variable: name of the variable.
+        message: what is wrong with it.
+    """
+
+    def __init__(self, variable: str, message: str) -> None:
+        super().__init__(message)
+        self.variable = variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +72,10 @@ def read_environment(variables: Mapping[str, str] | None = None) -> Environment:
         variables: mapping to read instead of `os.environ`.
 
     Raises:
-        ValueError: when a number is not a number; the message names the variable.
+        VariableError: when a number is not a number.
     """
     env = os.environ if variables is None else variables
-    hf_home = _path(env, "HF_HOME") or (_path(env, "XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "huggingface"
+    hf_home = _path(env, "HF_HOME") or (_path(env, "XDG_CACHE_HOME") or _expanded("~/.cache")) / "huggingface"
     return Environment(
         hf_token=_text(env, "HF_TOKEN") or _text(env, "HUGGING_FACE_HUB_TOKEN"),
         hf_endpoint=(_text(env, "HF_ENDPOINT") or "https://huggingface.co").rstrip("/"),
@@ -81,11 +97,38 @@ def redact(text: str, variables: Mapping[str, str] | None = None) -> str:
 
     A value under eight characters is left alone: replacing `1` or `yes` everywhere would destroy the text.
     """
+    return _redactor(variables)(text)
+
+
+def redacted(value: Any, variables: Mapping[str, str] | None = None) -> Any:
+    """Return plain JSON values with every text in them redacted; numbers stay, so that the JSON written of it is whole."""
+    hide = _redactor(variables)
+
+    def walk(part: Any) -> Any:
+        if isinstance(part, str):
+            return hide(part)
+        if isinstance(part, Mapping):
+            return {hide(key) if isinstance(key, str) else key: walk(item) for key, item in part.items()}
+        return [walk(item) for item in part] if isinstance(part, list | tuple) else part
+
+    return walk(value)
+
+
+def _redactor(variables: Mapping[str, str] | None) -> Callable[[str], str]:
     env = os.environ if variables is None else variables
-    for name, value in env.items():
-        if len(value) >= 8 and _SECRET_NAME.search(name):
-            text = text.replace(value, REDACTED)
-    return _SECRET_SHAPE.sub(REDACTED, text)
+    secrets = {value for name, value in env.items() if len(value) >= 8 and _SECRET_NAME.search(name)}
+    # As a message may quote it: in JSON, or for a shell.
+    quoted = {json.dumps(value, ensure_ascii=way)[1:-1] for value in secrets for way in (True, False)}
+    quoted |= {value.replace("'", "'\"'\"'") for value in secrets}
+    # The longest first: a secret that is part of another would leave the rest of that one standing.
+    longest_first = sorted(secrets | quoted, key=len, reverse=True)
+
+    def hide(text: str) -> str:
+        for secret in longest_first:
+            text = text.replace(secret, REDACTED)
+        return _SECRET_SHAPE.sub(REDACTED, text)
+
+    return hide
 
 
 def _text(env: Mapping[str, str], name: str) -> str | None:
@@ -94,7 +137,14 @@ def _text(env: Mapping[str, str], name: str) -> str | None:
 
 def _path(env: Mapping[str, str], name: str) -> Path | None:
     text = _text(env, name)
-    return None if text is None else Path(text).expanduser()
+    return None if text is None else _expanded(text)
+
+
+def _expanded(text: str) -> Path:
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:  # no HOME and no entry for this user, as in a container under a number: ~ stands for no folder
+        return Path(text)
 
 
 def _integer(env: Mapping[str, str], name: str, default: int) -> int:
@@ -102,4 +152,4 @@ def _integer(env: Mapping[str, str], name: str, default: int) -> int:
     try:
         return default if text is None else int(text)
     except ValueError:
-        raise ValueError(f"{name} is {text!r}, a whole number is needed") from None
+        raise VariableError(name, f"{name} is {text!r}, a whole number is needed") from None

@@ -1,13 +1,14 @@
 """The command line: every fault is a document, never a traceback."""
 
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 
 from tao_runtime.cli.main import COMMANDS, main
-from tao_runtime.cli.output import MAX_FINDINGS_SHOWN, render_findings, unexpected
+from tao_runtime.cli.output import MAX_FINDINGS_SHOWN, CommandResult, print_result, render_findings, unexpected
 from tao_runtime.errors import Finding
 
 
@@ -54,3 +55,72 @@ def test_a_closed_pipe_ends_quietly():
     command = f"{sys.executable} -m tao_runtime.cli.main no-such-command --json | true"
     ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert ended.stderr == ""
+
+
+COMMAND = f"{sys.executable} -m tao_runtime.cli.main"
+
+
+def shell(line: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(["bash", "-c", line], capture_output=True, check=False, env={**os.environ, **variables})
+
+
+@pytest.mark.parametrize(("place", "why"), [(">&-", "it is closed"), (">/dev/full", "No space left on device")])
+@pytest.mark.parametrize("json_flag", ["--json", ""])
+def test_a_stdout_that_takes_nothing_is_told_without_a_traceback(place, why, json_flag):
+    ended = shell(f"{COMMAND} skills list {json_flag} {place}")
+    assert ended.returncode == 2
+    assert f"stdout can't be written: {why}" in ended.stderr.decode()
+    assert b"Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("place", ["2>&-", "2>/dev/full", ">&- 2>&- <&-"])
+def test_a_stderr_that_takes_nothing_does_not_change_the_exit_code(place):
+    assert shell(f"{COMMAND} spec build {place}").returncode == 3
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8", "utf-16"])
+def test_the_document_is_json_in_any_encoding_of_stdout(encoding):
+    ended = shell(f"{COMMAND} spec explain 'épochs€.😀' --json", PYTHONIOENCODING=encoding)
+    document = json.loads(ended.stdout.decode(encoding))
+    assert document["findings"][0]["where"]["key"] == "épochs€.😀"
+
+
+def nested(depth: int) -> list:
+    value: list = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("value", [float("nan"), b"bytes", {1, 2}, nested(5000)], ids=["nan", "bytes", "set", "deep"])
+def test_data_that_json_can_t_hold_is_a_document_about_that(value, capsys):
+    assert print_result(CommandResult("x", {"a": value}), as_json=True) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert (document["ok"], [f["code"] for f in document["findings"]]) == (False, ["INTERNAL_ERROR"])
+
+
+def test_a_secret_that_is_a_number_leaves_the_document_whole(monkeypatch, capsys):
+    monkeypatch.setenv("SOME_TOKEN", "12345678")
+    print_result(CommandResult("x", {"number": 12345678, "text": "a 12345678"}), as_json=True)
+    assert json.loads(capsys.readouterr().out)["data"] == {"number": 12345678, "text": "a [redacted]"}
+
+
+def test_names_from_a_user_s_file_can_t_steer_the_terminal(capsys):
+    print_result(
+        CommandResult("x", findings=[Finding("DRIFT_STALE", "a\x1b[31mb\u202ec\r")], text="\x1b]0;t\x07\n  ok"), as_json=False
+    )
+    printed = capsys.readouterr()
+    assert printed.out == "\\x1b]0;t\\x07\n  ok\n"
+    assert "a\\x1b[31mb\\u202ec\\r\n" in printed.err
+
+
+def test_an_environment_variable_of_the_wrong_form_is_named(monkeypatch, capsys):
+    monkeypatch.setenv("WORLD_SIZE", "two")
+    assert main(["preflight", "--json"]) == 5
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert (finding["code"], finding["where"]) == ("ENV_VARIABLE_INVALID", {"host": "WORLD_SIZE"})
+
+
+def test_a_current_folder_that_is_gone_is_not_needed(tmp_path):
+    ended = shell(f"mkdir {tmp_path}/gone && cd {tmp_path}/gone && rmdir ../gone && {COMMAND} skills list --json")
+    assert json.loads(ended.stdout)["ok"] is True

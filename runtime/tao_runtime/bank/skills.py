@@ -98,11 +98,18 @@ def bank_root(explicit: Path | None = None, start: Path | None = None) -> Path:
         if (explicit / "skills").is_dir():
             return explicit
         raise TaoError(_bank_missing(f"{explicit} holds no skills folder", explicit))
-    for place in (start or Path.cwd(), Path(__file__)):
+    for place in (start or _current_folder(), Path(__file__)):
         for folder in (place, *place.resolve().parents):
             if (folder / "skills").is_dir() and (folder / "manifest.json").is_file():
                 return folder
     raise TaoError(_bank_missing("no folder above this one holds skills/ and manifest.json", None))
+
+
+def _current_folder() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:  # it was removed while a shell stands in it
+        return Path("/")
 
 
 def skill_folders(bank: Path) -> list[Path]:

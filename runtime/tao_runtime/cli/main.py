@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from tao_runtime import __version__
 from tao_runtime.cli.output import CommandResult, Parser, print_result, unexpected
 from tao_runtime.codes import EXIT_INTERRUPTED
-from tao_runtime.errors import Finding, TaoError
+from tao_runtime.environment import VariableError
+from tao_runtime.errors import Finding, TaoError, Where
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         result: CommandResult = parsed.run(parsed)
     except TaoError as error:
         result = CommandResult(command=named, findings=error.findings)
+    except VariableError as error:
+        wrong = Finding("ENV_VARIABLE_INVALID", str(error), Where(host=error.variable), f"Correct or unset {error.variable}.")
+        result = CommandResult(command=named, findings=(wrong,))
     except KeyboardInterrupt:
         stopped = Finding("RUN_INTERRUPTED", "Interrupted before it ended.", fix="Run the same command again.")
         result = CommandResult(command=named, findings=(stopped,), exit_code=EXIT_INTERRUPTED)

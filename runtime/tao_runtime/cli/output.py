@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import json
+import os
+import re
 import signal
 import sys
 import traceback
@@ -12,11 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
-from tao_runtime.environment import redact
+from tao_runtime.environment import redact, redacted
 from tao_runtime.errors import Finding, Severity, TaoError, Where, exit_code, worst_first
 
 SCHEMA_VERSION = "1.0"
 MAX_FINDINGS_SHOWN = 40
+
+# What would steer a terminal, or turn the order of its text around, when it stands in a name of a user's file.
+_STEERING = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,26 +95,57 @@ def print_result(result: CommandResult, *, as_json: bool) -> int:
     findings = worst_first(result.findings)
     code = exit_code(findings) if result.exit_code is None else result.exit_code
     if as_json:
-        document = {
-            "schema_version": SCHEMA_VERSION,
-            "command": result.command,
-            "ok": code == 0,
-            "data": result.data,
-            "findings": [finding.to_dict() for finding in findings],
-        }
-        _write(sys.stdout, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        text, code = _document(result, findings, code)
+        fault = _write(sys.stdout, text)
     else:
-        if result.text:
-            _write(sys.stdout, result.text.rstrip("\n") + "\n")
+        fault = _write(sys.stdout, _for_terminal(f"{result.text.rstrip()}\n")) if result.text else None
         if not result.text_shows_findings:
-            _write(sys.stderr, render_findings(findings))
+            _write(sys.stderr, _for_terminal(render_findings(findings)))
+    if fault is not None:
+        unwritten = Finding("USAGE_OUTPUT_UNWRITABLE", f"stdout can't be written: {fault}", fix="Give stdout a place to go.")
+        _write(sys.stderr, render_findings([unwritten]))
+        code = code or exit_code([unwritten])
     return code
 
 
-def _write(stream: TextIO, text: str) -> None:
-    """Write without secrets; what the stream can't encode (a lone surrogate from a user's file) is written escaped."""
+def _document(result: CommandResult, findings: Sequence[Finding], code: int) -> tuple[str, int]:
+    """Return the one document and the exit code; what JSON can't hold makes it a document about that, not a traceback."""
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "command": result.command,
+        "ok": code == 0,
+        "data": result.data,
+        "findings": [finding.to_dict() for finding in findings],
+    }
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    ascii_only = not codecs.lookup(encoding).name.startswith("utf")
+    try:
+        text = json.dumps(redacted(document), indent=2, ensure_ascii=ascii_only, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        fault = unexpected(error)
+        code = exit_code([fault])
+        document |= {"ok": False, "data": None, "findings": [fault.to_dict()]}
+        text = json.dumps(redacted(document), indent=2, ensure_ascii=ascii_only, allow_nan=False)
+    return f"{text}\n", code
+
+
+def _for_terminal(text: str) -> str:
+    return _STEERING.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), redact(text))
+
+
+def _write(stream: TextIO | None, text: str) -> str | None:
+    """Write, and return why it was not possible; what the stream can't encode (a lone surrogate) is written escaped."""
+    if stream is None:
+        return "it is closed"
     encoding = stream.encoding or "utf-8"
-    stream.write(redact(text).encode(encoding, "backslashreplace").decode(encoding))
+    try:
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        stream.flush()
+    except OSError as error:
+        # Python flushes once more when it ends, and would print a traceback of its own.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return error.strerror or str(error)
+    return None
 
 
 def render_findings(findings: Sequence[Finding]) -> str:

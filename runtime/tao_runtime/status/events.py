@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import IO, Any
 from uuid import uuid4
 
-from tao_runtime.environment import Environment, redact
+from tao_runtime.environment import Environment, redacted
 from tao_runtime.errors import Finding, Severity
 
 STATUS_NAME = "status.json"
@@ -80,7 +80,7 @@ class LineLog:
         Raises:
             OSError: when the line could not be written, or reads back otherwise.
         """
-        text = redact(json.dumps(finite(dict(record)), ensure_ascii=False, allow_nan=False))
+        text = json.dumps(redacted(finite(dict(record))), ensure_ascii=False, allow_nan=False)
         line = f"{text}\n".encode()
         self._stream.write(line)
         self._stream.flush()
