@@ -9,6 +9,7 @@ import yaml
 from config.spec_cases import PATHS
 
 from tao_runtime.cli.main import main
+from tao_runtime.errors import Finding, TaoError
 
 SETS = [word for override in PATHS["train"] for word in ("--set", override)]
 
@@ -160,6 +161,17 @@ def test_explain_reads_the_bank_that_is_named(tmp_path, capsys) -> None:
     (tmp_path / "skills").mkdir()
     code, document = run(capsys, "explain", "train.epoch", "--bank", str(tmp_path))
     assert (code, document["findings"][0]["code"]) == (2, "USAGE_SKILL_UNKNOWN")
+
+
+def test_explain_says_the_same_where_the_package_is_installed_without_a_bank(monkeypatch, capsys) -> None:
+    with_bank = run(capsys, "explain", "custom.vision.fps")
+    monkeypatch.setattr("tao_runtime.bank.skills.bank_root", missing_bank)
+    assert run(capsys, "explain", "custom.vision.fps") == with_bank
+    assert run(capsys, "explain", "custom.vision.fps", "--bank", "x")[0] == 2
+
+
+def missing_bank(*_: object) -> Path:
+    raise TaoError(Finding("USAGE_BANK_MISSING", "none"))
 
 
 def test_diff_compares_effective_values(tmp_path, capsys) -> None:

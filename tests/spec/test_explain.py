@@ -9,12 +9,12 @@ from tao_runtime.config.defaults import default_value, flatten
 from tao_runtime.config.keys import backends_of, type_text, walk_keys
 from tao_runtime.config.names import ACTION_NAMES
 from tao_runtime.errors import TaoError
-from tao_runtime.spec.explain import explain_key, explanation_text
+from tao_runtime.spec.explain import SchemaOf, explain_key, explanation_text, schemas_in
 
 
 @pytest.fixture
-def schemas(repository: Path) -> Path:
-    return repository / "skills" / "models" / COSMOS_REASON / "schemas"
+def schemas(repository: Path) -> SchemaOf:
+    return schemas_in(repository / "skills" / "models" / COSMOS_REASON / "schemas")
 
 
 def test_the_light_names_are_those_of_the_registry() -> None:
@@ -22,7 +22,7 @@ def test_the_light_names_are_those_of_the_registry() -> None:
 
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.name)
-def test_every_key_is_explained_as_its_class_defines_it(action: Action, schemas: Path) -> None:
+def test_every_key_is_explained_as_its_class_defines_it(action: Action, schemas: SchemaOf) -> None:
     defaults = flatten(action.model, default_value(action.model))
     for key in walk_keys(action.model):
         [said] = explain_key(key.path, action.skill, schemas, action.name)
@@ -37,7 +37,7 @@ def test_every_key_is_explained_as_its_class_defines_it(action: Action, schemas:
             assert said["keys"] == [f"{key.path}.{name}" for name in key.section.model_fields]
 
 
-def test_a_section_has_the_rules_of_the_keys_below_it(schemas: Path) -> None:
+def test_a_section_has_the_rules_of_the_keys_below_it(schemas: SchemaOf) -> None:
     def codes(path: str) -> set[str]:
         return {rule["code"] for rule in explain_key(path, COSMOS_REASON, schemas, "train")[0]["rules"]}
 
@@ -45,7 +45,7 @@ def test_a_section_has_the_rules_of_the_keys_below_it(schemas: Path) -> None:
     assert codes("policy.lora") >= codes("policy.lora.r")
 
 
-def test_text_tells_what_rendering_makes_of_a_key_and_when_it_must_be_set(schemas: Path) -> None:
+def test_text_tells_what_rendering_makes_of_a_key_and_when_it_must_be_set(schemas: SchemaOf) -> None:
     text = explanation_text(explain_key("native.device", COSMOS_REASON, schemas, "train"))
     assert '  takes: auto, cpu or cuda\n  default: auto\n  backends: ["native"]\n' in text
     assert "  cosmos-rl: not rendered: read by this runtime only" in text
@@ -55,7 +55,7 @@ def test_text_tells_what_rendering_makes_of_a_key_and_when_it_must_be_set(schema
 
 
 @pytest.mark.parametrize("path", ["train.epochh", "train.epoch.x", "default", "properties", ""])
-def test_what_is_no_key_is_not_found_in_the_schema(path: str, schemas: Path) -> None:
+def test_what_is_no_key_is_not_found_in_the_schema(path: str, schemas: SchemaOf) -> None:
     with pytest.raises(TaoError) as raised:
         explain_key(path, COSMOS_REASON, schemas)
     assert [finding.code for finding in raised.value.findings] == ["SPEC_UNKNOWN_KEY"]
@@ -66,6 +66,6 @@ def test_a_schema_that_cant_be_read_is_named(content: str | None, code: str, tmp
     if content is not None:
         (tmp_path / "train.schema.json").write_text(content)
     with pytest.raises(TaoError) as raised:
-        explain_key("train.epoch", COSMOS_REASON, tmp_path)
+        explain_key("train.epoch", COSMOS_REASON, schemas_in(tmp_path))
     [finding] = raised.value.findings
     assert (finding.code, finding.where.file) == (code, str(tmp_path / "train.schema.json"))

@@ -14,6 +14,7 @@ from tao_runtime.errors import Finding, Severity, TaoError, Where, in_file, rais
 if TYPE_CHECKING:
     from tao_runtime.config.rules import Facts
     from tao_runtime.spec.build import BuiltSpec
+    from tao_runtime.spec.explain import SchemaOf
 
 
 def add_parser(commands: Any, summary: str) -> None:
@@ -94,12 +95,27 @@ def _check(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _explain(arguments: argparse.Namespace) -> CommandResult:
-    from tao_runtime.bank.skills import bank_root, skill_folder
     from tao_runtime.spec.explain import explain_key, explanation_text
 
-    schemas = skill_folder(bank_root(arguments.bank), arguments.skill) / "schemas"
-    described = explain_key(arguments.key, arguments.skill, schemas, arguments.action)
+    described = explain_key(arguments.key, arguments.skill, _schemas(arguments), arguments.action)
     return CommandResult("spec explain", {"keys": described}, (), explanation_text(described))
+
+
+def _schemas(arguments: argparse.Namespace) -> SchemaOf:
+    """Return the bank's schemas, quick to read; where the package is installed without a bank, the same made anew."""
+    from tao_runtime.bank.skills import bank_root, skill_folder
+    from tao_runtime.spec.explain import schemas_in
+
+    try:
+        bank = bank_root(arguments.bank)
+    except TaoError:
+        if arguments.bank is not None:
+            raise
+        from tao_runtime.bank.schema import action_schema
+        from tao_runtime.config.actions import action_of
+
+        return lambda action: action_schema(action_of(arguments.skill, action))
+    return schemas_in(skill_folder(bank, arguments.skill) / "schemas")
 
 
 def _diff(arguments: argparse.Namespace) -> CommandResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,31 +13,39 @@ from tao_runtime.errors import Finding, FixKind, TaoError, Where
 _AUTOML = ("automl_enabled", "popular", "option_weights", "math_cond", "depends_on", "parent_param")
 
 
-def explain_key(path: str, skill: str, folder: Path, action: str | None = None) -> list[dict[str, Any]]:
+SchemaOf = Callable[[str], dict[str, Any]]
+
+
+def explain_key(path: str, skill: str, schema_of: SchemaOf, action: str | None = None) -> list[dict[str, Any]]:
     """Describe a key in every action that has it.
 
     Args:
         path: dotted path.
         skill: name of the skill directory.
-        folder: the skill's schemas, as `bank/schema.py` writes them.
+        schema_of: gives the schema of an action of the skill, as `bank/schema.py` makes it.
         action: only this action; None = all actions of the skill.
 
     Returns:
         One plain dictionary an action; at least one.
 
     Raises:
-        TaoError: SPEC_UNKNOWN_KEY with the nearest known key; DRIFT_MISSING or DRIFT_STALE when a schema can't be read.
+        TaoError: SPEC_UNKNOWN_KEY with the nearest known key, and what `schema_of` raises.
     """
     names = [name for name in ACTION_NAMES[skill] if action in (None, name)]
     described = []
     for name in names:
-        schema = _read(folder / f"{name}.schema.json")
+        schema = schema_of(name)
         nodes = _nodes(schema, path)
         if nodes:
             described.append({"skill": skill, "action": name, "key": path, **_describe(schema, path, nodes)})
     if not described:
         raise TaoError(_unknown_key(path, skill, action or names[0]))
     return described
+
+
+def schemas_in(folder: Path) -> SchemaOf:
+    """Return what reads the schemas of a skill's `schemas/`; it raises DRIFT_MISSING or DRIFT_STALE where it can't."""
+    return lambda action: _read(folder / f"{action}.schema.json")
 
 
 def explanation_text(described: list[dict[str, Any]]) -> str:
