@@ -60,6 +60,16 @@ def test_build_with_faults_writes_nothing(tmp_path, capsys) -> None:
     assert {f["where"]["key"] for f in document["findings"]} >= {"results_dir", "custom.train_dataset.media_path"}
 
 
+@pytest.mark.parametrize("text", ["results_dir: 2026-01-02\n", "train: {optm_lr: .nan}\n", "train: {epoch: -.inf}\n"])
+def test_a_value_that_json_can_t_hold_is_a_fault_of_the_spec(text, tmp_path, capsys) -> None:
+    path = tmp_path / "odd.yaml"
+    path.write_text(text)
+    for word in ("build", "check"):
+        code, document = run(capsys, word, "--spec", str(path))
+        assert code == 3
+        assert {f["code"] for f in document["findings"]} & {"SPEC_TYPE", "SPEC_RANGE"}
+
+
 def test_stdout_is_the_spec_and_stderr_the_talk(capsys) -> None:
     assert main(["spec", "build", *SETS, "--set", "train.epoch=3"]) == 0
     printed = capsys.readouterr()

@@ -38,13 +38,20 @@ LEAVES = [key for key in walk_keys(TrainSpec) if key.section is None]
         ("train.epoch", "SPEC_OVERRIDE_SYNTAX", "train.epoch"),
         ("=3", "SPEC_OVERRIDE_SYNTAX", None),
         ("train.epoch=21", "SPEC_RANGE", "train.epoch"),
+        (f"train.epoch={'9' * 5000}", "SPEC_TYPE", "train.epoch"),
+        ('train={"epoch":NaN}', "SPEC_SECTION", "train"),
+        ('policy.lora={"r":1e400}', "SPEC_SECTION", "policy.lora"),
+        (f"policy.lora={'{' + chr(34) + 'r' + chr(34) + ':'}{'[' * 900}{']' * 900}}}", "SPEC_SECTION", "policy.lora"),
+        (f"train.optm_betas={'[' * 100_000}", "SPEC_TYPE", "train.optm_betas"),
+        (f"trainx={'y' * 5000}", "SPEC_UNKNOWN_KEY", "trainx"),
         ('policy.parallelism={"tp":2}', "SPEC_UNKNOWN_KEY", "policy.parallelism.tp"),
     ],
 )
 def test_bad_override_gives_one_finding_with_code_and_fix(override: str, code: str, key: str | None) -> None:
     (finding,) = complete("train", override).form_findings
     assert (finding.code, finding.where.key) == (code, key)
-    assert finding.fix
+    assert 0 < len(finding.fix) < 500
+    assert len(finding.what) < 500
 
 
 @pytest.mark.parametrize(

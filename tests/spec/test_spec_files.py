@@ -65,6 +65,27 @@ def test_json_is_read_too(tmp_path: Path) -> None:
         ("a.json", '{"train": {"epoch": 3, "epoch": 4}}', "epoch is written twice", None),
         ("a.json", '{"train": {"optm_lr": NaN}}', "NaN is not JSON", None),
         ("a.json", '{"train":\n {"epoch": 3,}}', "", 2),
+        ("a.yaml", "train: 1\nno: 1\n", "the key no is not text", 2),
+        ("a.yaml", "? [a]\n: 1\n", "the key of list is not text", 1),
+        ("a.yaml", "? {a: 1}\n: 1\n", "the key of dict is not text", 1),
+        ("a.yaml", "!!binary aGk=: 1\n", "tag:yaml.org,2002:binary", 1),
+        ("a.yaml", "a: !!set {b}\n", "tag:yaml.org,2002:set", 1),
+        ("a.yaml", "a: &a {b: 1}\nc:\n  <<: *a\n", "merge keys", 3),
+        ("a.yaml", "train: &t\n  epoch: *t\n", "nested deeper", None),
+        ("a.yaml", "&t\ntrain: *t\n", "nested deeper", None),
+        ("a.yaml", "train: " + "{a: " * 900 + "}" * 900, "nested", None),
+        ("a.yaml", "[" * 100_000, "nest", None),
+        ("a.json", '{"a":' * 100_000, "nested too deeply", None),
+        ("a.json", '{"a":' * 900 + "1" + "}" * 900, "nested deeper", None),
+        (
+            "a.yaml",
+            "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
+            + "".join(f"a{i}: &a{i} [{','.join([f'*a{i - 1}'] * 10)}]\n".replace("*a0", "*a") for i in range(1, 9)),
+            "more than",
+            None,
+        ),
+        ("a.json", '{"results_dir": "a\\u0000b"}', "NUL", None),
+        ("a.json", '{"a\\ud800": 1}', "half a character", None),
     ],
 )
 def test_a_file_that_is_no_spec_is_told_with_the_line(
@@ -76,6 +97,7 @@ def test_a_file_that_is_no_spec_is_told_with_the_line(
         read_spec_file(path)
     (finding,) = caught.value.findings
     assert finding.code == "SPEC_FILE_INVALID"
+    assert len(finding.what) < 500
     assert says in finding.what
     if line is not None:
         assert finding.where.line == line

@@ -7,6 +7,7 @@ import codecs
 import json
 import os
 import re
+import shlex
 import signal
 import sys
 import traceback
@@ -84,7 +85,12 @@ def read_user_file(path: Path, encoding: str = "utf-8") -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise TaoError(
-            Finding("USAGE_FILE_UNREADABLE", f"{path} can't be read: {reason}", Where(file=str(path)), fix=f"ls -l '{path}'")
+            Finding(
+                "USAGE_FILE_UNREADABLE",
+                f"{path} can't be read: {reason}",
+                Where(file=str(path)),
+                fix=f"ls -l {shlex.quote(str(path))}",
+            )
         ) from None
 
 

@@ -72,7 +72,9 @@ def _build(arguments: argparse.Namespace) -> CommandResult:
     built, facts, findings = _built(arguments)
     backend = arguments.backend or "native"
     if built.model is None or any(finding.severity is Severity.ERROR for finding in findings):
-        return CommandResult("spec build", {"spec": built.value, "written": None}, findings)
+        # What is not of the form may be what JSON can't hold: a date, an infinity.
+        spec = None if built.model is None else built.value
+        return CommandResult("spec build", {"spec": spec, "written": None}, findings)
     text = render(built.model, backend, facts.num_train_records)
     findings = [*findings, *underived(built.model, backend, facts.num_train_records)]
     written = None

@@ -33,6 +33,7 @@ _RANGE_ERRORS = {
 }
 _UNKNOWN_KEY_ERRORS = {"extra_forbidden", "invalid_key"}
 _MAX_SHOWN = 80
+_MAX_FIX = 300
 
 
 def parse_spec(model: type[SpecT], value: Mapping[str, Any]) -> tuple[SpecT | None, list[Finding]]:
@@ -83,6 +84,8 @@ def unknown_key(model: type[Section], path: str, value: Any) -> Finding:
         shown = find_key(model, nearest)
         leaf = shown is not None and shown.section is None
         fix = override(nearest, value) if leaf else f"Write the keys under {nearest}."
+        if len(fix) > _MAX_FIX:
+            fix = f"Call the key {nearest}."
     return Finding("SPEC_UNKNOWN_KEY", what, Where(key=path), fix, fix_kind=FixKind.EDIT, rule=CODES["SPEC_UNKNOWN_KEY"].rule)
 
 
@@ -124,7 +127,11 @@ def section_expected(path: str, section: type[Section], received: Any) -> Findin
     shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
     what = f"{path} is {show(received)}; it is a section with the keys {shown}"
     return Finding(
-        "SPEC_SECTION", what, Where(key=path), f"--set {path}.{names[0]}=VALUE sets a key inside it.", fix_kind=FixKind.EDIT
+        "SPEC_SECTION",
+        what,
+        Where(key=path),
+        f"Set a key inside it, such as --set {path}.{names[0]}=VALUE.",
+        fix_kind=FixKind.EDIT,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
@@ -10,19 +11,35 @@ from typing import Any
 import yaml
 
 from tao_runtime.errors import Finding, FixKind, TaoError, Where
+from tao_runtime.spec.limits import unfit
 
 _FAST_LOADER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _FAST_DUMPER: type[Any] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
+_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float", "str", "timestamp", "seq", "map")}
+_MERGE = "tag:yaml.org,2002:merge"
+
+
 class _StrictLoader(_FAST_LOADER):  # type: ignore[misc]
-    """A safe loader that refuses a key written twice: YAML would keep the last one and say nothing."""
+    """A safe loader of what JSON has, and dates. A key written twice is refused: YAML would keep the last and say nothing."""
+
+    yaml_constructors = {  # noqa: RUF012 - the name is PyYAML's
+        tag: constructor for tag, constructor in _FAST_LOADER.yaml_constructors.items() if tag is None or tag in _TAGS
+    }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         """Build one mapping."""
         seen: set[Hashable] = set()
         for key_node, _ in node.value:
+            if key_node.tag == _MERGE:
+                raise yaml.constructor.ConstructorError(
+                    None, None, "merge keys (<<) are not read, write the keys out", key_node.start_mark
+                )
             key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str):
+                written = key_node.value if isinstance(key_node, yaml.ScalarNode) else f"of {type(key).__name__}"
+                raise yaml.constructor.ConstructorError(None, None, f"the key {written} is not text", key_node.start_mark)
             if key in seen:
                 raise yaml.constructor.ConstructorError(None, None, f"the key {key} is written twice", key_node.start_mark)
             seen.add(key)
@@ -41,7 +58,12 @@ def read_spec_file(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise TaoError(
-            Finding("USAGE_FILE_UNREADABLE", f"{path} can't be read: {reason}", Where(file=str(path)), fix=f"ls -l '{path}'")
+            Finding(
+                "USAGE_FILE_UNREADABLE",
+                f"{path} can't be read: {reason}",
+                Where(file=str(path)),
+                fix=f"ls -l {shlex.quote(str(path))}",
+            )
         ) from None
     try:
         value = _parse_json(text) if path.suffix == ".json" else yaml.load(text, Loader=_StrictLoader)  # noqa: S506
@@ -50,10 +72,15 @@ def read_spec_file(path: Path) -> dict[str, Any]:
         raise _invalid(path, getattr(error, "problem", None) or str(error), mark.line + 1 if mark else None) from None
     except json.JSONDecodeError as error:
         raise _invalid(path, error.msg, error.lineno) from None
+    except RecursionError:
+        raise _invalid(path, "it is nested too deeply", None) from None
     except ValueError as error:
         raise _invalid(path, str(error), None) from None
     if not isinstance(value, dict):
         raise _invalid(path, f"the file holds {'nothing' if value is None else 'no mapping of sections'}", None)
+    reason = unfit(value)
+    if reason is not None:
+        raise _invalid(path, reason, None)
     return value
 
 

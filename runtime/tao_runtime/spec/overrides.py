@@ -12,9 +12,12 @@ from tao_runtime.config.fields import Section
 from tao_runtime.config.keys import Key, branches, find_key, json_word, type_text
 from tao_runtime.config.validation import override, section_expected, unknown_key
 from tao_runtime.errors import Finding, FixKind, Where
+from tao_runtime.spec.limits import unfit
 
-_INTEGER = re.compile(r"[-+]?[0-9]+")
+# Python reads no text of more than 4300 digits as a number, and no key takes one of 300.
+_INTEGER = re.compile(r"[-+]?[0-9]{1,300}")
 _NOTHING = object()
+_MAX_SHOWN = 80
 
 
 def apply_overrides(model: type[Section], value: dict[str, Any], overrides: Sequence[str]) -> list[Finding]:
@@ -46,7 +49,8 @@ def apply_override(model: type[Section], value: dict[str, Any], text: str) -> Fi
         return _set_section(model, value, key, word)
     converted = convert(key, word)
     if converted is _NOTHING:
-        what = f"{path} is {json.dumps(word, ensure_ascii=False)}; it takes {type_text(key.field)}"
+        received = word if len(word) <= _MAX_SHOWN else f"{word[: _MAX_SHOWN - 1]}…"
+        what = f"{path} is {json.dumps(received, ensure_ascii=False)}; it takes {type_text(key.field)}"
         return Finding(
             "SPEC_TYPE",
             what,
@@ -145,6 +149,16 @@ def _number(word: str) -> float | None:
 
 def _json(word: str) -> Any:
     try:
-        return json.loads(word)
-    except ValueError:
+        parsed = json.loads(word, parse_constant=_refuse, parse_float=_finite)
+    except (ValueError, RecursionError):
         return _NOTHING
+    return _NOTHING if unfit(parsed) is not None else parsed
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _finite(word: str) -> float:
+    number = _number(word)
+    return _refuse(word) if number is None else number
