@@ -88,6 +88,16 @@ def test_bad_rows_are_named_by_index_and_the_rest_is_used(tmp_path):
     assert results.index == [0, 3, 4, 5]
 
 
+@pytest.mark.parametrize("tail", ["", "{"])  # whole, and broken so that it is read row by row
+def test_half_a_character_is_read_as_a_question_mark(tmp_path, tail):
+    rows = [ROW | {"response": "\ud800no", "id": "\udfff"}, ROW | {"response": "\U0001f600"}]
+    results = read_results([write(tmp_path / "results.json", json.dumps(rows) + tail)])
+    assert results.response == ["?no", "\U0001f600"]
+    assert results.extras[0]["id"] == "?"
+    assert ("RESULTS_VALUE_NOT_TEXT", 0) in codes(results)
+    assert ("RESULTS_VALUE_NOT_TEXT", 1) not in codes(results)
+
+
 def test_many_faults_of_a_kind_are_counted(tmp_path):
     results = read_results([write(tmp_path / "results.json", [*range(100), ROW])])
     assert len(results.findings) == MAX_FINDINGS_PER_CODE + 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ RESULTS_NAME = "results.json"
 COLUMNS = ("video_id", "question", "response", "gt")
 MAX_FINDINGS_PER_CODE = 20
 
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _CODE_OF_SYNTAX = {
     "DATA_ANNOTATIONS_UNREADABLE": "RESULTS_UNREADABLE",
     "DATA_ANNOTATIONS_EMPTY": "RESULTS_EMPTY",
@@ -124,6 +126,7 @@ def read_results(paths: Sequence[Path]) -> Results:
         for path in find_results(paths):
             try:
                 rows = _read_rows(path, faults)
+                _replace_lone_surrogates(path, rows, faults)
             except TaoError as error:
                 fatal.extend(error.findings)
                 continue
@@ -149,10 +152,11 @@ def _results_below(folder: Path) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Rows of one file, each with its index there."""
+    """Rows of one file, each with its index there; without an escape of a surrogate, a file holds no half of a character."""
 
     values: list[Any]
     indices: Sequence[int]
+    may_hold_surrogates: bool = True
 
 
 def _read_rows(path: Path, faults: BoundedFindings) -> _Rows:
@@ -162,7 +166,8 @@ def _read_rows(path: Path, faults: BoundedFindings) -> _Rows:
         TaoError: RESULTS_UNREADABLE, RESULTS_TOTALS_ONLY or RESULTS_NOT_ARRAY.
     """
     try:
-        document = json.loads(path.read_bytes().decode("utf-8-sig"), parse_constant=_reject_constant)
+        text = path.read_bytes().decode("utf-8-sig")
+        document = json.loads(text, parse_constant=_reject_constant)
     except OSError as error:
         what = f"{path} can't be read: {error.strerror}"
         raise TaoError(Finding("RESULTS_UNREADABLE", what, Where(file=str(path)), fix=f"ls -l '{path}'")) from None
@@ -173,8 +178,23 @@ def _read_rows(path: Path, faults: BoundedFindings) -> _Rows:
             faults.add(
                 _warning("RESULTS_EMPTY", f"{path} holds no rows", Where(file=str(path)), "Evaluate at least one record.")
             )
-        return _Rows(document, range(len(document)))
+        return _Rows(document, range(len(document)), may_hold_surrogates=_SURROGATE_ESCAPE.search(text) is not None)
     raise TaoError(_not_an_array(path, document))
+
+
+def _replace_lone_surrogates(path: Path, rows: _Rows, faults: BoundedFindings) -> None:
+    """Write `?` for every half of a character: JSON can spell one, and no text column or page can hold it."""
+    if not rows.may_hold_surrogates:
+        return
+    for place, (index, row) in enumerate(zip(rows.indices, rows.values, strict=True)):
+        text = json.dumps(row, ensure_ascii=False)
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:
+            rows.values[place] = json.loads(text.encode("utf-8", errors="replace"))
+            what = f"row {index} has a lone surrogate, half of a character; it is read as ?"
+            where = Where(file=str(path), record_index=index)
+            faults.add(_warning("RESULTS_VALUE_NOT_TEXT", what, where, "Write whole characters."))
 
 
 def _reject_constant(name: str) -> Any:
