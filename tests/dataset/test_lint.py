@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tao_runtime.dataset.collector import MAX_FINDINGS_PER_CODE, Collector, sele
 from tao_runtime.dataset.lint import LintResult, lint_annotations
 from tao_runtime.dataset.lint_fields import FieldChecks, plain_parts
 from tao_runtime.errors import Severity, TaoError
+from tao_runtime.media.annotations import read_annotations
 from tao_runtime.media.quoting import shown
 
 
@@ -162,7 +164,7 @@ def test_paths_are_judged_by_where_they_end(tmp_path, clips):
     assert codes(lint(tmp_path, records, root)) == [("DATA_MEDIA_OUTSIDE_ROOT", i) for i in range(4)]
 
 
-@pytest.mark.parametrize("path", ["", "a\0b", "https://example.com/a.mp4", "sub", 5, None, {"x": 1}])
+@pytest.mark.parametrize("path", ["", "a\0b", "\ud800.mp4", "a/\udfff", "https://example.com/a.mp4", "sub", 5, None, {"x": 1}])
 def test_what_names_no_file_is_refused(tmp_path, path):
     (tmp_path / "sub").mkdir()
     result = lint(tmp_path, [record(video=[path], question="<video>?")], tmp_path)
@@ -184,6 +186,25 @@ def test_images_need_to_be_there(tmp_path):
     one = without(record(question="<image>?", image="a.png"), "video", "video_fps")
     assert codes(lint(tmp_path, [one], tmp_path)) == []
     assert codes(lint(tmp_path, [{**one, "image": "b.png"}], tmp_path)) == [("DATA_MEDIA_EMPTY", 0)]
+    sound = (tmp_path / "a.png").read_bytes()
+    for content in (b"no image at all", sound[: len(sound) // 2], sound.replace(b"IDAT", b"IDAX")):
+        (tmp_path / "b.png").write_bytes(content)
+        assert codes(lint(tmp_path, [{**one, "image": "b.png"}], tmp_path)) == [("DATA_IMAGE_UNREADABLE", 0)]
+
+
+def test_a_link_to_nowhere_and_a_pipe_are_named_for_what_they_are(tmp_path):
+    (tmp_path / "loop.mp4").symlink_to("loop.mp4")
+    (tmp_path / "gone.mp4").symlink_to("nowhere.mp4")
+    os.mkfifo(tmp_path / "pipe.mp4")
+    records = [record(i, f"<video>\n{i}?", video=name) for i, name in enumerate(["loop.mp4", "./gone.mp4", "pipe.mp4"])]
+    result = lint(tmp_path, records, tmp_path)
+    assert codes(result) == [("DATA_MEDIA_MISSING", i) for i in range(3)]
+    assert all("leads nowhere, or no regular file" in f.what for f in result.findings)
+
+
+def test_half_a_character_in_a_turn_is_named_before_a_tokenizer_meets_it(tmp_path):
+    records = [record(0, "<video>\nWh\ud800?"), record(1, "<video>\nB?", answer="L\udfff"), record(2, "<video>\n😀?")]
+    assert codes(lint(tmp_path, records, None)) == [("DATA_TURN_NOT_TEXT", 0), ("DATA_TURN_NOT_TEXT", 1)]
 
 
 def test_media_that_were_not_looked_at_are_skipped_not_passed(tmp_path):
@@ -225,7 +246,7 @@ JSON_VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=6,
 )
-ROLES = st.sampled_from(["human", "gpt", "user", "assistant", "system", 3, None])
+ROLES = st.sampled_from(["human", "gpt", "user", "assistant", "system", 3, None, ["human"]])
 TEXTS = (
     st.sampled_from(["<video>\nq", "<video><video>", "<image>", "<|im_end|>", "", " ", "yes", "a\nB) x\nB) x"]) | JSON_VALUES
 )
@@ -240,14 +261,14 @@ ANY_RECORD = st.fixed_dictionaries(
         "image": MEDIA,
         "conversations": TURN_LISTS,
         "messages": TURN_LISTS,
-        "video_fps": st.sampled_from([25.0, 0, [25.0, 30.0]]) | JSON_VALUES,
+        "video_fps": st.sampled_from([25.0, 0, 10**400, [25.0, 10**400]]) | JSON_VALUES,
     },
 )
 NEARLY_PLAIN = [
     record(question=question, answer=answer, video_fps=fps, **more)
     for question, answer, fps, more in itertools.product(
         ["<video>\nq", "<video>", "q", "<video><image>", "<video><|im_end|>", "<video><video>", "", 3],
-        ["yes", "", " ", "<video>", "<image>", "a < b", "<|im_end|>", 3],
+        ["yes", "ja \ud83d", "é", "", " ", "<video>", "<image>", "a < b", "<|im_end|>", 3],
         [25.0, 0.0, -1.0, float("inf"), float("nan"), 25, True, None],
         [{}, {"image": "a.png"}, {"videos": ["b.mp4"]}, {"extra": 1}, {"video": ["a.mp4"]}, {"conversations": [GPT, HUMAN]}],
     )
@@ -284,6 +305,7 @@ def test_whole_files_of_anything_are_checked_without_a_traceback(records):
         path = Path(folder) / "a.json"
         path.write_text(json.dumps(records))
         result = lint_annotations(path, folder)
+        read_annotations(path)
     for finding in result.findings:
         json.dumps(finding.to_dict(), ensure_ascii=False).encode()
         assert len(finding.what) < 1500
@@ -297,6 +319,8 @@ def test_what_a_file_says_is_shown_without_harm():
 
 def test_a_selection_takes_rules_and_codes():
     assert select(["d12"]).wants("DATA_VIDEO_FPS_MISSING")
+    with pytest.raises(TaoError, match="no rule or code is called hf_aB"):
+        select(["D12,hf_aB"])
     assert not select(["D12"]).wants("DATA_TAG_COUNT")
     assert not select([], ["DATA_TAG_COUNT,D3"]).wants("DATA_MEDIA_MISSING")
     assert select([], ["D3"]).wants("DATA_TAG_COUNT")

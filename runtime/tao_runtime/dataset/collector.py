@@ -43,10 +43,12 @@ def select(only: Sequence[str] = (), skip: Sequence[str] = ()) -> Selection:
         TaoError: USAGE_ARGUMENTS for a word that is neither a rule number nor a code, with the nearest one.
     """
     known = set(CODES) | {code.rule for code in CODES.values() if code.rule}
-    chosen = [frozenset(part.strip().upper() for word in words for part in word.split(",")) for words in (only, skip)]
-    unknown = sorted((chosen[0] | chosen[1]) - known)
+    parts = [[part.strip() for word in words for part in word.split(",")] for words in (only, skip)]
+    chosen = [frozenset(part.upper() for part in named) for named in parts]
+    # As they were written: in capitals, a token pasted here by mistake would no longer be known for one.
+    unknown = sorted({part for named in parts for part in named if part.upper() not in known})
     if unknown:
-        nearest = get_close_matches(unknown[0], sorted(known), n=1)
+        nearest = get_close_matches(unknown[0].upper(), sorted(known), n=1)
         fix = (
             f"Did you mean {nearest[0]}?"
             if nearest

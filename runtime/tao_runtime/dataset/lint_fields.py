@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from typing import Any
 
 from tao_runtime.dataset.collector import Collector
@@ -84,10 +85,17 @@ class FieldChecks:
             fix = "Write each further question and answer as a record of its own."
             add("DATA_TURNS_EXTRA", what, fix, record=record, severity=Severity.WARNING, kind=_EDIT)
         for place, (role, text) in enumerate(turns):
-            if not isinstance(text, str):
-                self._not_text(record, place, text)
-            elif roles[place] == "assistant" and not text.strip():
-                add("DATA_ANSWER_BLANK", f"turn {place} ({shown(role)}) is blank", "Write the answer.", record=record)
+            self._check_text(record, place, text, answered_by=role if roles[place] == "assistant" else None)
+
+    def _check_text(self, record: tuple[int, Any], place: int, text: Any, *, answered_by: Any) -> None:
+        add = self._out.add
+        if not isinstance(text, str):
+            self._not_text(record, place, text)
+        elif not is_whole(text):
+            what = f"turn {place} holds half a character (a lone surrogate), which no tokenizer reads: {shown(text)}"
+            add("DATA_TURN_NOT_TEXT", what, "Write the turn again, in whole characters.", record=record)
+        elif answered_by is not None and not text.strip():
+            add("DATA_ANSWER_BLANK", f"turn {place} ({shown(answered_by)}) is blank", "Write the answer.", record=record)
 
     def _not_text(self, record: tuple[int, Any], place: int, value: Any) -> None:
         what = f"the value of turn {place} is {as_json(value)}, not a text"
@@ -150,12 +158,25 @@ def plain_parts(raw: dict[str, Any]) -> tuple[Media, Turns] | None:
     has_one_tag = question.count("<video>") == 1 and "<image>" not in question and "<" not in answer
     if not has_one_tag or "<|" in question or not answer.strip() or not _MEDIA_KEYS_BUT_VIDEO.isdisjoint(raw):
         return None
+    if not is_whole(question) or not is_whole(answer):
+        return None
     return [("video", video)], [("human", question), ("gpt", answer)]
 
 
 def is_rate(value: Any) -> bool:
-    """Tell whether a value is a finite number above 0; True and False are no numbers."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+    """Tell whether a value is a finite number above 0; True and False are no numbers, nor is what no float can hold."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= sys.float_info.max
+
+
+def is_whole(text: str) -> bool:
+    """Tell whether a text has no half of a character in it, which JSON can spell and UTF-8 can't."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def doubled_options(question: str) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tao_runtime.dataset.collector import Collector
-from tao_runtime.dataset.lint_fields import is_rate
+from tao_runtime.dataset.lint_fields import is_rate, is_whole
 from tao_runtime.errors import Finding, FixKind, Severity, TaoError
 from tao_runtime.media.probe import VideoFacts, probe_video
 from tao_runtime.media.quoting import as_json, shown
@@ -136,15 +136,15 @@ class MediaFolder:
             if kind == "video":
                 # The times of every frame are let go: thousands of long variable-rate videos would fill the memory.
                 return MediaState(facts=replace(probe_video(path), uneven_times_s=None))
-            _refuse_empty(path)
+            _refuse_undecodable(path)
         except TaoError as error:
             finding: Finding = error.findings[0]
             return MediaState((finding.code, finding.what.replace(path, shown(name)), finding.fix, finding.fix_kind))
         return MediaState()
 
     def _fault(self, name: str) -> tuple[str, str, str, FixKind] | None:
-        if not name or "\0" in name or "://" in name:
-            return _invalid(f"{shown(name)!r} does not name a file in the media folder")
+        if not name or "\0" in name or "://" in name or not is_whole(name):
+            return _invalid(f"'{shown(name)}' does not name a file in the media folder")
         real = os.path.realpath(os.path.join(self._root, name))  # noqa: PTH118
         if real != self._root and not real.startswith(self._root.rstrip(os.sep) + os.sep):
             what = f"{shown(name)} ends outside the media folder {self._named}, at {shown(real)}"
@@ -153,7 +153,14 @@ class MediaFolder:
             return None
         if os.path.isdir(real):  # noqa: PTH112
             return _invalid(f"{shown(name)} is a folder")
+        return self._missing(name)
+
+    def _missing(self, name: str) -> tuple[str, str, str, FixKind]:
+        """Say why there is no file of this name."""
         found = self._in_other_case(name)
+        if found == os.path.normpath(name):
+            what = f"{shown(name)} is a link that leads nowhere, or no regular file"
+            return "DATA_MEDIA_MISSING", what, "Put a file there, or leave this record out.", FixKind.MANUAL
         if found is not None:
             what = f"{shown(name)} does not exist; {shown(found)} does, and names tell small from capital letters"
             return "DATA_MEDIA_MISSING", what, f'Write "{shown(found)}".', FixKind.EDIT
@@ -175,7 +182,7 @@ class MediaFolder:
     def _names(self, folder: str) -> dict[str, list[str]]:
         if folder not in self._entries:
             names: dict[str, list[str]] = {}
-            for entry in os.listdir(folder) if os.path.isdir(folder) else []:  # noqa: PTH112, PTH208
+            for entry in _entries(folder):
                 names.setdefault(entry.casefold(), []).append(entry)
             self._entries[folder] = names
         return self._entries[folder]
@@ -187,10 +194,26 @@ def agrees(rate: float, facts: VideoFacts) -> bool:
     return min(abs(rate - fps) / fps for fps in (facts.average_fps, nominal)) <= RATE_TOLERANCE
 
 
-def _refuse_empty(path: str) -> None:
+def _entries(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208
+    except OSError:  # no folder, or one that may not be listed: nothing near is known
+        return []
+
+
+def _refuse_undecodable(path: str) -> None:
+    """Refuse an image that is a stand-in for one, or does not decode."""
+    from PIL import Image
+
     from tao_runtime.media.container import refuse_stand_in
 
-    refuse_stand_in(path, os.path.getsize(path))  # noqa: PTH202
+    try:
+        refuse_stand_in(path, os.path.getsize(path))  # noqa: PTH202
+        with Image.open(path) as image:
+            image.load()
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        what = f"{path} does not decode as an image: {error}"
+        raise TaoError(Finding("DATA_IMAGE_UNREADABLE", what, fix="Replace the file, or leave this record out.")) from None
 
 
 def _rates(fps: Any, num_videos: int) -> list[Any]:

@@ -125,7 +125,11 @@ def record_of(index: int, raw: dict[str, Any]) -> Record:
         index=index,
         id=str(index) if own_id is None else str(own_id),
         media=tuple(MediaRef(kind, path) for kind, path in media if isinstance(path, str)),
-        turns=tuple(Turn(ROLE_OF[role], text) for role, text in turns if role in ROLE_OF and isinstance(text, str)),
+        turns=tuple(
+            Turn(ROLE_OF[role], text)
+            for role, text in turns
+            if isinstance(role, str) and role in ROLE_OF and isinstance(text, str)
+        ),
         video_fps=raw.get("video_fps"),
         raw=raw,
     )

@@ -136,7 +136,8 @@ class ArrayScanner:
             yield from self._sound_run()
             yield from self._element()
             needs_comma = True
-        what = f"the file ends inside the array, after record {self._index - 1}; the closing ] is missing"
+        after = f"after record {self._index - 1}" if self._index else "before the first record"
+        what = f"the file ends inside the array, {after}; the closing ] is missing"
         self._faults.error(what, self._line(self._place), "Get the whole file again; it looks cut off.")
 
     def _sound_run(self) -> Iterator[tuple[int, Any]]:
