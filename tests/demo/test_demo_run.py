@@ -138,7 +138,7 @@ def test_the_specs_are_launchable_and_plan_twelve_epochs(commands, settings, cap
     assert (plan.total_steps, plan.warmup_steps, len(plan.save_steps())) == (360, 51, 1)
     evaluate = load_spec(settings.out / "specs/evaluate.yaml", "evaluate")
     assert evaluate.vision == spec.custom.vision
-    assert evaluate.native.num_threads == spec.native.num_threads == 2
+    assert evaluate.native.num_threads == spec.native.num_threads == 1
 
 
 def test_a_stage_that_fails_ends_the_demo_with_its_exit_code(capfd):
