@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 from tao_runtime.bank.generate import GENERATED_ONLY, compare, write_files
-from tao_runtime.cli.output import CommandResult, Parser, print_result
-from tao_runtime.errors import TaoError
+from tao_runtime.bank.skills import bank_root
+from tao_runtime.cli.output import CommandResult, Parser, print_result, unexpected
+from tao_runtime.errors import Finding, TaoError, Where
 
 
 def main(words: list[str]) -> int:
@@ -20,12 +21,18 @@ def main(words: list[str]) -> int:
     name = "generate schemas"
     try:
         arguments = parser.parse_args(words)
+        bank_root(arguments.root)
         written = [] if arguments.check or arguments.dry_run else write_files(arguments.root)
         findings = compare(arguments.root)
         text = "\n".join(f"wrote {path}" for path in written) or ("" if findings else "nothing differs")
         result = CommandResult(name, {"written": written, "differing": [f.where.file for f in findings]}, findings, text)
     except TaoError as error:
         result = CommandResult(name, None, error.findings)
+    except OSError as error:
+        what = f"{error.filename} can't be written: {error.strerror}"
+        result = CommandResult(name, None, [Finding("USAGE_OUTPUT_UNWRITABLE", what, Where(file=str(error.filename)))])
+    except Exception as error:
+        result = CommandResult(name, None, [unexpected(error)])
     return print_result(result, as_json="--json" in words)
 
 

@@ -128,6 +128,21 @@ def test_the_script_writes_and_still_tells_of_extra_files(bank: Path, repository
     assert "stray.json" in ended.stderr
 
 
+def test_the_script_writes_only_into_a_bank(tmp_path: Path, repository: Path) -> None:
+    for root in (tmp_path, tmp_path / "none", Path("/etc/passwd")):
+        ended = run_script(repository, "--root", str(root), "--json")
+        assert (ended.returncode, json.loads(ended.stdout)["findings"][0]["code"]) == (2, "USAGE_BANK_MISSING")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_script_names_what_it_can_t_write(bank: Path, repository: Path) -> None:
+    (bank / "gemini-extension.json").unlink()
+    (bank / "gemini-extension.json").mkdir()
+    ended = run_script(repository, "--root", str(bank), "--json")
+    assert (ended.returncode, ended.stderr) == (2, "")
+    assert json.loads(ended.stdout)["findings"][0]["code"] == "USAGE_OUTPUT_UNWRITABLE"
+
+
 def test_the_script_refuses_an_unknown_flag_with_exit_2(repository: Path) -> None:
     assert run_script(repository, "--chek", "--json").returncode == 2
 

@@ -111,6 +111,7 @@ def test_lint_takes_names_only_and_skip(good_bank: Bank, capsys: pytest.CaptureF
     assert run(base, capsys)[0] == 4
     assert run([*base, NAME], capsys)[0] == 0
     assert run([*base, "--skip", "SK003"], capsys)[1]["data"]["checks"] == {}
+    assert list(run([*base, "--only", "sk001,SK002"], capsys)[1]["data"]["checks"]) == ["SK001", "SK002", "SK003"]
 
 
 def test_lint_of_a_check_that_is_not_there_is_a_usage_error(good_bank: Bank, capsys: pytest.CaptureFixture[str]) -> None:

@@ -70,6 +70,19 @@ def test_a_value_that_json_can_t_hold_is_a_fault_of_the_spec(text, tmp_path, cap
         assert {f["code"] for f in document["findings"]} & {"SPEC_TYPE", "SPEC_RANGE"}
 
 
+def test_a_spec_with_a_credential_is_neither_written_nor_passed(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setenv("HF_TOKEN", "a token of no known shape")
+    out, token = tmp_path / "spec.yaml", "hf_" + "aB1" * 12
+    for secret in (token, "a token of no known shape"):
+        code, document = run(capsys, "build", *SETS, "--set", f"custom.system_prompt=Say {secret}", "--out", str(out))
+        assert (code, out.exists()) == (5, False)
+        assert [f["code"] for f in document["findings"] if f["severity"] == "error"] == ["ACCESS_SECRET_EXPOSED"]
+        assert secret not in json.dumps(document)
+    run(capsys, "build", *SETS, "--out", str(out))
+    out.write_text(f"{out.read_text()}# {token}\n")
+    assert run(capsys, "check", "--spec", str(out))[0] == 5
+
+
 def test_stdout_is_the_spec_and_stderr_the_talk(capsys) -> None:
     assert main(["spec", "build", *SETS, "--set", "train.epoch=3"]) == 0
     printed = capsys.readouterr()

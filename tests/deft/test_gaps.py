@@ -195,6 +195,14 @@ def test_command_writes_what_can_be_judged_and_fails_when_rows_are_lost(tmp_path
     assert pq.read_table(tmp_path / "g.parquet").num_rows == 1
 
 
+@pytest.mark.parametrize("content", ["", "[", '["lost"]', "{}"])
+def test_command_writes_no_empty_table_when_no_row_can_be_judged(tmp_path, capsys, content):
+    (tmp_path / "results.json").write_text(content)
+    code, document = run(capsys, "--results", tmp_path, "--out", tmp_path / "g.parquet")
+    assert (code, (tmp_path / "g.parquet").exists()) == (4, False)
+    assert "RESULTS_NO_FAILURES" not in {finding["code"] for finding in document["findings"]}
+
+
 def test_command_dry_run_writes_nothing(tmp_path, capsys):
     write_results(tmp_path / "results.json", [row("no", "yes")])
     code, document = run(capsys, "--results", tmp_path, "--out", tmp_path / "g.parquet", "--dry-run")

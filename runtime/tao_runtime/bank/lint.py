@@ -81,9 +81,10 @@ def chosen_checks(only: Sequence[str] = (), skip: Sequence[str] = ()) -> list[Ch
     """Return the checks to make, in order.
 
     Raises:
-        TaoError: USAGE_ARGUMENTS for a code that no check has.
+        TaoError: USAGE_ARGUMENTS for a code that no check has; a word may hold several, separated by commas.
     """
     known = {check.code for check in CHECKS}
+    only, skip = ([part.strip().upper() for word in words for part in word.split(",")] for words in (only, skip))
     unknown = sorted({*only, *skip} - known)
     if unknown:
         raise TaoError(

@@ -37,15 +37,20 @@ def add_parser(commands: Any, summary: str) -> None:
 
 def _run(arguments: argparse.Namespace) -> CommandResult:
     from tao_runtime.deft.gaps import find_gaps, no_failures, write_gaps
+    from tao_runtime.errors import raise_errors
     from tao_runtime.evaluate.results import read_results
     from tao_runtime.media.annotations import read_annotations
 
     results = read_results(arguments.results)
     annotations = None if arguments.annotations is None else read_annotations(arguments.annotations)
     gaps = find_gaps(results, Policy(arguments.policy), annotations=annotations, media_dir=arguments.media_dir)
+    num_judged = gaps.summary["num_judged"]
+    if not num_judged:
+        # An empty table says that nothing is left to learn: it ends the DEFT loop.
+        raise_errors(gaps.findings)
     if not arguments.dry_run:
         write_gaps(arguments.out, gaps)
-    findings = [*gaps.findings, *([] if gaps.table.num_rows else [no_failures(gaps)])]
+    findings = [*gaps.findings, *([no_failures(gaps)] if num_judged and not gaps.table.num_rows else [])]
     data = {**gaps.summary, "out": None if arguments.dry_run else str(arguments.out)}
     return CommandResult("gaps", data, findings, _text(gaps.summary, data["out"]))
 

@@ -174,9 +174,22 @@ def _built(arguments: argparse.Namespace) -> tuple[BuiltSpec, Facts, list[Findin
 
     base = None if arguments.spec is None else read_spec_file(arguments.spec)
     overrides = _overrides(arguments)
+    secrets = _secrets(arguments, overrides)
     facts, found = _facts(arguments, build_spec(arguments.skill, arguments.action, overrides, base))
     built = build_spec(arguments.skill, arguments.action, overrides, base, facts=facts)
-    return built, facts, found + (built.findings if base is None else in_file(built.findings, str(arguments.spec)))
+    return built, facts, secrets + found + (built.findings if base is None else in_file(built.findings, str(arguments.spec)))
+
+
+def _secrets(arguments: argparse.Namespace, overrides: list[str]) -> list[Finding]:
+    """Look for credentials before they are written into a spec, or go on from one that holds them."""
+    from tao_runtime.environment import read_environment
+    from tao_runtime.spec.secrets import secret_findings
+
+    environment = read_environment()
+    found = list(secret_findings("\n".join(overrides), "--set", environment))
+    if arguments.spec is not None:
+        found += secret_findings(arguments.spec.read_text(encoding="utf-8-sig"), str(arguments.spec), environment)
+    return found
 
 
 def _facts(arguments: argparse.Namespace, built: BuiltSpec) -> tuple[Facts, list[Finding]]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tao_runtime.environment import Environment, redact
+from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, TaoError, Where
 from tao_runtime.hub.names import HubModel, parse_model
 from tao_runtime.preflight.datasets import value_at
@@ -54,11 +54,3 @@ def has_token(environment: Environment) -> bool:
         return bool(environment.hf_token_path.read_text(encoding="utf-8").strip())
     except (OSError, UnicodeDecodeError):
         return False
-
-
-def secret_findings(text: str, file: str, environment: Environment) -> Iterator[Finding]:
-    """Yield a finding when a text of the user, a spec or a command line, holds a credential (rule H10)."""
-    if redact(text, {}) != text or (environment.hf_token is not None and environment.hf_token in text):
-        what = f"{file} holds a credential"
-        fix = "Take it out, revoke it, and pass the new one by name through the environment (HF_TOKEN)."
-        yield Finding("ACCESS_SECRET_EXPOSED", what, Where(file=file), fix, rule="H10")

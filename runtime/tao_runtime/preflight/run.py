@@ -14,7 +14,7 @@ from tao_runtime.dataset.collector import Selection
 from tao_runtime.dataset.lint import LintResult
 from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, Severity, TaoError, Where, in_file
-from tao_runtime.preflight.access import gated_models, has_token, secret_findings, token_findings
+from tao_runtime.preflight.access import gated_models, has_token, token_findings
 from tao_runtime.preflight.datasets import (
     TRAINING,
     VALIDATION,
@@ -28,6 +28,7 @@ from tao_runtime.preflight.datasets import (
 from tao_runtime.preflight.report import Check, Report
 from tao_runtime.spec.build import BuiltSpec, build_spec
 from tao_runtime.spec.files import read_spec_file
+from tao_runtime.spec.secrets import secret_findings
 
 
 @dataclass(frozen=True, slots=True)
