@@ -32,6 +32,18 @@ def test_new_files_follow_the_umask_and_parents_are_made(tmp_path):
     assert stat.S_IMODE((tmp_path / "new" / "a.txt").stat().st_mode) == 0o640
 
 
+def test_a_device_or_pipe_is_left_alone_and_a_link_is_followed(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("file")
+    with pytest.raises(OSError, match="not a file"):
+        write_text(tmp_path / "pipe", "x")
+    with pytest.raises(IsADirectoryError):
+        write_text(tmp_path, "x")
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+    write_text(tmp_path / "link", "x")
+    assert ((tmp_path / "link").is_symlink(), (tmp_path / "file").read_text()) == (True, "x")
+
+
 def test_json_is_strict(tmp_path):
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_json(tmp_path / "a.json", {"x": float("nan")})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -17,11 +18,18 @@ def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on success fsync it and rename it into place, on failure remove it.
 
     Args:
-        path: the final file; parent directories are made.
+        path: the final file; parent directories are made, a link is followed.
 
     Raises:
-        OSError: when the directory can't be written or the disk is full; `path` is then untouched.
+        OSError: when the directory can't be written, the disk is full, or `path` is a folder or a device: root could rename
+            a file over /dev/null. `path` is then untouched.
     """
+    if path.is_symlink():
+        path = path.resolve()
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if path.exists() and not path.is_file():
+        raise FileExistsError(errno.EEXIST, "it is a device or a pipe, not a file", str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
     os.close(descriptor)

@@ -1,5 +1,6 @@
 """The command line: every fault is a document, never a traceback."""
 
+import errno
 import json
 import os
 import subprocess
@@ -28,6 +29,12 @@ def test_every_command_has_help_that_says_what_it_does(command, capsys):
         main([command, "--help"])
     assert left.value.code == 0
     assert f"usage: tao-runtime {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "1.5", "", "9" * 5000])
+def test_a_number_of_gpus_is_at_least_one(number, capsys):
+    assert main(["preflight", f"--num-gpus={number}", "--json"]) == 2
+    assert "is not a whole number from 1 on" in json.loads(capsys.readouterr().out)["findings"][0]["what"]
 
 
 def test_abbreviated_flags_are_refused(capsys):
@@ -112,6 +119,19 @@ def test_names_from_a_user_s_file_can_t_steer_the_terminal(capsys):
     printed = capsys.readouterr()
     assert printed.out == "\\x1b]0;t\\x07\n  ok\n"
     assert "a\\x1b[31mb\\u202ec\\r\n" in printed.err
+
+
+@pytest.mark.parametrize("words", [["skills", "list", "--bank"], ["gaps", "--out", "x", "--results"]])
+def test_a_folder_that_may_not_be_searched_is_no_fault_of_ours(words, tmp_path, monkeypatch, capsys):
+    def refuse(path, **_):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr("os.stat", refuse)
+    code = main([*words, str(tmp_path), "--json"])
+    monkeypatch.undo()
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert (code, finding["code"]) == (2, "USAGE_FILE_UNREADABLE")
+    assert str(tmp_path) in finding["what"]
 
 
 def test_an_environment_variable_of_the_wrong_form_is_named(monkeypatch, capsys):

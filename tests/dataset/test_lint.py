@@ -317,6 +317,38 @@ def test_what_a_file_says_is_shown_without_harm():
     assert len(shown("x" * 10_000)) == 200
 
 
+@pytest.mark.parametrize("flag", ["--only", "--skip"])
+def test_a_file_that_does_not_read_fails_whatever_is_selected(tmp_path, capsys, flag):
+    for words in (
+        ["data", "lint", "--annotations", str(tmp_path / "none.json")],
+        ["preflight", "--spec", str(tmp_path / "s.yaml")],
+    ):
+        (tmp_path / "s.yaml").write_text("")
+        code = main([*words, flag, "D12", flag, "C3", "--json"])
+        assert (code, json.loads(capsys.readouterr().out)["ok"]) in ((4, False), (3, False))
+
+
+def test_records_lost_to_broken_json_fail_the_one_rule_asked_for(tmp_path, capsys):
+    (tmp_path / "a.json").write_text('[{"video": "a.mp4"')
+    assert main(["data", "lint", "--annotations", str(tmp_path / "a.json"), "--only", "D12"]) == 4
+    assert main(["data", "lint", "--annotations", str(tmp_path / "a.json"), "--only", "D12", "--skip", "D1"]) == 0
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("H3", {"ACCESS_NOT_CHECKED", "HOST_NOT_CHECKED"}),
+        ("C3", {"SPEC_NOT_CHECKED"}),
+        ("SPEC_ZERO_STEPS", {"SPEC_NOT_CHECKED"}),
+        ("D12", {"DATA_NOT_CHECKED"}),
+    ],
+)
+def test_a_check_asked_for_that_could_not_be_made_is_told(asked, told, capsys):
+    main(["preflight", "--only", asked, "--json"])
+    assert {f["code"] for f in json.loads(capsys.readouterr().out)["findings"]} == told
+
+
 def test_a_selection_takes_rules_and_codes():
     assert select(["d12"]).wants("DATA_VIDEO_FPS_MISSING")
     with pytest.raises(TaoError, match="no rule or code is called hf_aB"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -75,12 +76,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except VariableError as error:
         wrong = Finding("ENV_VARIABLE_INVALID", str(error), Where(host=error.variable), f"Correct or unset {error.variable}.")
         result = CommandResult(command=named, findings=(wrong,))
+    except PermissionError as error:
+        # A folder on the way that may not be searched: even to ask whether a file is there needs that.
+        result = CommandResult(command=named, findings=(_forbidden(error),))
     except KeyboardInterrupt:
         stopped = Finding("RUN_INTERRUPTED", "Interrupted before it ended.", fix="Run the same command again.")
         result = CommandResult(command=named, findings=(stopped,), exit_code=EXIT_INTERRUPTED)
     except Exception as error:
         result = CommandResult(command=named, findings=(unexpected(error),))
     return print_result(result, as_json=wants_json)
+
+
+def _forbidden(error: PermissionError) -> Finding:
+    file = str(error.filename)
+    what = f"{file} can't be read: {error.strerror}"
+    return Finding("USAGE_FILE_UNREADABLE", what, Where(file=file), f"ls -ld {shlex.quote(file)}")
 
 
 def parse_only(words: Sequence[str]) -> argparse.Namespace:

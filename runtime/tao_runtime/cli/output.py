@@ -74,6 +74,13 @@ def add_command(
     return parser
 
 
+def positive_int(word: str) -> int:
+    """Convert an argument to a whole number of at least 1."""
+    if not re.fullmatch(r"0*[1-9][0-9]{0,8}", word):
+        raise argparse.ArgumentTypeError(f"{word!r} is not a whole number from 1 on")
+    return int(word)
+
+
 def read_user_file(path: Path, encoding: str = "utf-8") -> str:
     """Read a text file that the user named.
 

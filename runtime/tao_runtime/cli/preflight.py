@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tao_runtime.cli.dataset_arguments import add_dataset_arguments
-from tao_runtime.cli.output import CommandResult, add_command
+from tao_runtime.cli.output import CommandResult, add_command, positive_int
 from tao_runtime.config.actions import ACTIONS, skill_names
 from tao_runtime.config.names import COSMOS_REASON
 
@@ -25,7 +25,7 @@ def add_parser(commands: Any, summary: str) -> None:
     parser.add_argument(
         "--for", dest="backend", choices=("native", "cosmos-rl"), help="back end that will run it (default: the spec's)"
     )
-    parser.add_argument("--num-gpus", type=int, metavar="N", help="GPUs that the job will have")
+    parser.add_argument("--num-gpus", type=positive_int, metavar="N", help="GPUs that the job will have")
     add_dataset_arguments(parser)
 
 

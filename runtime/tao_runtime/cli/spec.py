@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tao_runtime.cli.output import CommandResult, Parser, add_command, severity_counts
+from tao_runtime.cli.output import CommandResult, Parser, add_command, positive_int, severity_counts
 from tao_runtime.config.names import ACTION_NAMES, COSMOS_REASON
 from tao_runtime.errors import Finding, Severity, TaoError, Where, in_file, raise_errors
 
@@ -63,7 +63,7 @@ def _spec_arguments(parser: Parser, *, spec_required: bool = False) -> None:
     parser.add_argument(
         "--annotations", type=Path, metavar="FILE", help="training annotations to count (default: the spec's, when here)"
     )
-    parser.add_argument("--num-gpus", type=int, metavar="N", help="GPUs that the job will have")
+    parser.add_argument("--num-gpus", type=positive_int, metavar="N", help="GPUs that the job will have")
 
 
 def _build(arguments: argparse.Namespace) -> CommandResult:

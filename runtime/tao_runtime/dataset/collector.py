@@ -13,6 +13,10 @@ from tao_runtime.media.quoting import shown
 
 MAX_FINDINGS_PER_CODE = 1000
 
+# A failure of the command itself, or of reading what it was given.
+_ALWAYS = ("USAGE", "INTERNAL", "SPEC_FILE_INVALID", "DATA_ANNOTATIONS_UNREADABLE")
+_RULE_LETTER = {"DATA": "D", "SPEC": "C", "ACCESS": "H", "HOST": "H"}
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -32,8 +36,24 @@ class Selection:
         return (not self.only or not self.only.isdisjoint(names)) and self.skip.isdisjoint(names)
 
     def filtered(self, findings: Iterable[Finding]) -> list[Finding]:
-        """Return the findings that count; a failure of the command itself always does."""
-        return [f for f in findings if self.wants(f.code) or f.code.startswith(("USAGE", "INTERNAL"))]
+        """Return the findings that count.
+
+        Those always do that say why a check could not be made: else a check that was asked for would seem to have passed.
+        """
+        return [f for f in findings if self.wants(f.code) or self._explains_a_gap(f)]
+
+    def _explains_a_gap(self, finding: Finding) -> bool:
+        if finding.code.startswith(_ALWAYS):
+            return True
+        if not self.only or self.skip & {finding.code, CODES[finding.code].rule}:
+            return False
+        if finding.code.startswith("DATA_ANNOTATIONS") and finding.severity is Severity.ERROR:
+            return self._asks_for("DATA")
+        return finding.code.endswith("_NOT_CHECKED") and self._asks_for(finding.code.partition("_")[0])
+
+    def _asks_for(self, family: str) -> bool:
+        letter = _RULE_LETTER[family]
+        return any(name.startswith(f"{family}_") or name.rstrip("0123456789") == letter for name in self.only)
 
 
 def select(only: Sequence[str] = (), skip: Sequence[str] = ()) -> Selection:
