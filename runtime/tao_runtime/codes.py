@@ -54,7 +54,7 @@ CODES: dict[str, Code] = {
     "USAGE_FILE_UNREADABLE": Code("A file named on the command line is missing or can't be read."),
     "USAGE_OUTPUT_UNWRITABLE": Code("An output path can't be written."),
     "ENV_VARIABLE_INVALID": Code("An environment variable holds what it can't hold."),
-    "RUN_INTERRUPTED": Code("The command was interrupted from the keyboard."),
+    "RUN_INTERRUPTED": Code("The command was interrupted from the keyboard; it ends with 130."),
     # Specs: form
     "USAGE_ACTION_UNKNOWN": Code("The skill has no such action."),
     "USAGE_DIALECT_UNKNOWN": Code("The action can't be rendered for this back end."),
@@ -120,7 +120,7 @@ CODES: dict[str, Code] = {
     "RUN_NO_ANSWER_TOKENS": Code("A batch or a validation set has no answer token, so there is no loss."),
     "RUN_OUT_OF_MEMORY": Code("The device's memory did not suffice."),
     "RUN_STORAGE": Code("A file of the run could not be written or read."),
-    "RUN_STOPPED": Code("The run was told to stop by a signal."),
+    "RUN_STOPPED": Code("The run was told to stop by a signal; it ends with 75, from the keyboard with 130."),
     # Skills of the bank
     "USAGE_BANK_MISSING": Code("No bank of skills was found."),
     "USAGE_SKILL_UNKNOWN": Code("The bank has no such skill."),

@@ -59,7 +59,8 @@ def nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith(("HF_", "HUGGING_FACE"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
 
 
 def holds(claim: JsonClaim, document: Any) -> bool:

@@ -42,6 +42,13 @@ def test_abbreviated_flags_are_refused(capsys):
     assert "--result" in json.loads(capsys.readouterr().out)["findings"][0]["what"]
 
 
+def test_the_document_of_a_fault_names_the_whole_command(tmp_path, capsys):
+    main(["spec", "check", "--spec", str(tmp_path / "none.yaml"), "--json"])
+    assert json.loads(capsys.readouterr().out)["command"] == "spec check"
+    main(["gaps", "--results", str(tmp_path / "none"), "--out", "x", "--json"])
+    assert json.loads(capsys.readouterr().out)["command"] == "gaps"
+
+
 def test_an_internal_fault_names_its_place_without_a_traceback():
     try:
         render_findings(None)  # type: ignore[arg-type]

@@ -203,6 +203,14 @@ def test_a_gated_model_needs_a_token_and_a_local_one_does_not(preflight, tmp_pat
     assert preflight("--spec", other, token=None)[0] == 0
 
 
+def test_offline_access_is_skipped_not_passed_and_not_failed(preflight, monkeypatch, spec):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    for token in (TOKEN, None):
+        code, document = preflight("--spec", spec, "--only", "H3", token=token)
+        told = {f["code"]: f["severity"] for f in document["findings"]}
+        assert (code, told) == (0, {"ACCESS_HF_OFFLINE": "skipped", "HOST_NOT_CHECKED": "skipped"})
+
+
 def test_a_saved_login_is_a_token(repository, tmp_path, spec):
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "token").write_text(TOKEN + "\n")

@@ -70,6 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wants_json = "--json" in words
     try:
         parsed = build_parser(only=named).parse_args(words)
+        named = " ".join(word for word in (named, getattr(parsed, "word", None)) if word)
         result: CommandResult = parsed.run(parsed)
     except TaoError as error:
         result = CommandResult(command=named, findings=error.findings)

@@ -33,7 +33,7 @@ def gated_models(spec: dict[str, Any]) -> dict[str, HubModel]:
 
 def token_findings(spec: dict[str, Any], environment: Environment) -> Iterator[Finding]:
     """Yield a finding for each gated model when there is no token; the token itself is in none of them."""
-    if has_token(environment):
+    if has_token(environment) or environment.hf_hub_offline:
         return
     for key, model in gated_models(spec).items():
         page = f"{environment.hf_endpoint}/{model.repo_id}"

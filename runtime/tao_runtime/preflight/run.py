@@ -170,6 +170,8 @@ def _access_checks(built: BuiltSpec, environment: Environment) -> list[Check]:
     gated = gated_models(built.value)
     if not gated:
         return [Check("access", "the spec names no model that is known to be gated")]
+    if environment.hf_hub_offline:
+        return [Check("access", "HF_HUB_OFFLINE is set", is_skipped=True)]
     there = "a token is there" if has_token(environment) else "no token is there"
     names = ", ".join(sorted({model.repo_id for model in gated.values()}))
     return [
@@ -179,8 +181,13 @@ def _access_checks(built: BuiltSpec, environment: Environment) -> list[Check]:
 
 
 def _unasked(built: BuiltSpec, environment: Environment) -> list[Finding]:
-    """Say that a token that is there was not tried."""
+    """Say that a token that is there was not tried, or that the Hub may not be asked."""
     gated = gated_models(built.value)
+    if gated and environment.hf_hub_offline:
+        what = f"HF_HUB_OFFLINE is set, so access to {next(iter(gated.values())).repo_id} was not checked"
+        return [
+            _skipped("ACCESS_HF_OFFLINE", what, "Run the check again without HF_HUB_OFFLINE on a machine that reaches the Hub.")
+        ]
     if not gated or not has_token(environment):
         return []
     name = next(iter(gated.values())).repo_id
