@@ -43,6 +43,8 @@ LEAVES = [key for key in walk_keys(TrainSpec) if key.section is None]
         ('policy.lora={"r":1e400}', "SPEC_SECTION", "policy.lora"),
         (f"policy.lora={'{' + chr(34) + 'r' + chr(34) + ':'}{'[' * 900}{']' * 900}}}", "SPEC_SECTION", "policy.lora"),
         (f"train.optm_betas={'[' * 100_000}", "SPEC_TYPE", "train.optm_betas"),
+        ('results_dir="a\\u0000b"', "SPEC_TYPE", "results_dir"),
+        ('results_dir="\\ud800"', "SPEC_TYPE", "results_dir"),
         (f"trainx={'y' * 5000}", "SPEC_UNKNOWN_KEY", "trainx"),
         ('policy.parallelism={"tp":2}', "SPEC_UNKNOWN_KEY", "policy.parallelism.tp"),
     ],
@@ -144,7 +146,7 @@ def test_a_value_survives_the_way_through_override_and_file(
     value = data.draw(values_for(key), label="value")
     text = value if value in choices_of(key.field.annotation) else json.dumps(value)
     built = build_spec(COSMOS_REASON, "train", [f"{key.path}={text}"])
-    if built.model is None:
+    if built.form_findings:
         assert {finding.where.key for finding in built.form_findings} == {key.path}
         return
     assert flatten(TrainSpec, built.value).get(key.path) == value

@@ -103,6 +103,16 @@ def test_a_file_that_is_no_spec_is_told_with_the_line(
         assert finding.where.line == line
 
 
+@pytest.mark.parametrize(("made", "read"), [("evaluate", "train"), ("train", "evaluate"), ("quantize", "train")])
+def test_a_spec_of_another_action_is_one_fault_that_names_it(tmp_path: Path, made: str, read: str) -> None:
+    path = tmp_path / "spec.yaml"
+    path.write_text(spec_text(complete(made).value), encoding="utf-8")
+    (finding,) = read_spec(path, read).findings
+    assert finding.code == "SPEC_UNKNOWN_KEY"
+    assert f"action {made}" in finding.what
+    assert f"--action {made}" in finding.fix
+
+
 def test_a_missing_file_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(TaoError) as caught:
         read_spec_file(tmp_path / "none.yaml")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, overload
 
-from tao_runtime.config.actions import Action, action_of
+from tao_runtime.config.actions import ACTIONS, Action, action_of
 from tao_runtime.config.defaults import default_value, dump_spec
 from tao_runtime.config.evaluate import EvaluateSpec
 from tao_runtime.config.export import ExportSpec
@@ -19,7 +19,7 @@ from tao_runtime.config.quantize import QuantizeSpec
 from tao_runtime.config.rules import NO_FACTS, Facts, RuleContext, check_rules
 from tao_runtime.config.train import TrainSpec
 from tao_runtime.config.validation import parse_spec
-from tao_runtime.errors import Finding, in_file, raise_errors
+from tao_runtime.errors import Finding, Where, in_file, raise_errors
 from tao_runtime.spec.files import read_spec_file
 from tao_runtime.spec.overrides import apply_override, apply_overrides
 
@@ -82,9 +82,25 @@ def build_spec(
     if model is not None and facts.backend is not None and "backend" in registered.model.model_fields:
         given["backend"] = facts.backend
         model, faults = parse_spec(registered.model, given)
-    form.extend(faults)
+    other = None if model is not None or base is None else _action_of_another(registered, base)
+    form = [*form, *faults] if other is None else [_wrong_action(registered, base or {}, other)]
     rules = [] if model is None else check_rules(action, _context(model, given, facts))
     return BuiltSpec(registered, given, model, form, rules)
+
+
+def _action_of_another(registered: Action, base: dict[str, Any]) -> str | None:
+    """Return the one other action whose spec has all keys of the top, None when this one has them or no single other does."""
+    if base.keys() <= registered.model.model_fields.keys():
+        return None
+    others = [a.name for a in ACTIONS if a.skill == registered.skill and base.keys() <= a.model.model_fields.keys()]
+    return others[0] if len(others) == 1 else None
+
+
+def _wrong_action(registered: Action, base: dict[str, Any], other: str) -> Finding:
+    strange = ", ".join(sorted(base.keys() - registered.model.model_fields.keys()))
+    what = f"this is a spec of action {other}, not of {registered.name}, which has no {strange}"
+    fix = f"Pass --action {other} where the command takes it, or name a {registered.name} spec."
+    return Finding("SPEC_UNKNOWN_KEY", what, Where(), fix, rule="C14")
 
 
 def read_spec(

@@ -72,6 +72,8 @@ def convert(key: Key, word: str) -> Any:
     for reading in (_scalar(kinds, word), _structure(kinds, word)):
         if reading is not _NOTHING:
             return reading
+    if word.startswith('"') and _is_json(word):
+        return _NOTHING
     choice = next((choice for choice in _literals(key.field.annotation) if json_word(choice) == word), _NOTHING)
     return word if choice is _NOTHING and "str" in kinds else choice
 
@@ -153,6 +155,14 @@ def _json(word: str) -> Any:
     except (ValueError, RecursionError):
         return _NOTHING
     return _NOTHING if unfit(parsed) is not None else parsed
+
+
+def _is_json(word: str) -> bool:
+    try:
+        json.loads(word)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _refuse(constant: str) -> Any:
