@@ -1,36 +1,18 @@
-"""`tao-runtime data`: work on annotation files."""
+"""`tao-runtime data`: work on annotation files; each word is a module of its own."""
 
 from __future__ import annotations
 
-import argparse
+from importlib import import_module
 from typing import Any
 
-from tao_runtime.cli.dataset_arguments import add_dataset_arguments
-from tao_runtime.cli.output import CommandResult, Parser, add_command
+from tao_runtime.cli.output import Parser
+
+WORD_MODULES = ("tao_runtime.cli.data_lint",)
 
 
 def add_parser(commands: Any, summary: str) -> None:
     """Add `data` and its words."""
     parser: Parser = commands.add_parser("data", help=summary, description=f"{summary[:1].upper()}{summary[1:]}.")
     words = parser.add_subparsers(dest="word", required=True, metavar="WORD")
-    add_dataset_arguments(add_command(words, "lint", "check every record of an annotation file, and the media it names", _lint))
-
-
-def _lint(arguments: argparse.Namespace) -> CommandResult:
-    from tao_runtime.dataset.collector import select
-    from tao_runtime.dataset.lint import lint_annotations
-    from tao_runtime.errors import Finding, TaoError
-    from tao_runtime.preflight.datasets import dataset_checks, named_source, selection_checks
-    from tao_runtime.preflight.report import Report
-
-    selection = select(arguments.only, arguments.skip)
-    annotations, media_dir = named_source(arguments.annotations, arguments.media_dir, arguments.dataset)
-    if annotations is None:
-        raise TaoError(
-            Finding("USAGE_ARGUMENTS", "no annotation file was named", fix="Pass --annotations FILE or --dataset ROOT.")
-        )
-    result = lint_annotations(annotations, media_dir, with_media=arguments.with_media)
-    findings = tuple(selection.filtered(result.findings))
-    checks = (*dataset_checks("annotation", result), *selection_checks(selection))
-    report = Report(findings, checks, result.counts, result.to_dict())
-    return CommandResult("data lint", report.to_dict(), findings, report.table(), text_shows_findings=True)
+    for module in WORD_MODULES:
+        import_module(module).add_word(words)
