@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tao_runtime.cli.main import main
@@ -292,11 +292,13 @@ def test_the_fast_way_finds_what_the_slow_way_finds():
     assert 0 < fast < len(NEARLY_PLAIN) / 50
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(raw=ANY_RECORD)
 def test_no_record_raises(raw):
     agrees_with_every_check(raw)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(records=st.lists(ANY_RECORD | JSON_VALUES, min_size=1, max_size=6))
 def test_whole_files_of_anything_are_checked_without_a_traceback(records):
     import tempfile

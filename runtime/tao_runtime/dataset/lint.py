@@ -19,6 +19,8 @@ from tao_runtime.media.quoting import shown
 
 if TYPE_CHECKING:
     from tao_runtime.dataset.lint_media import MediaChecks
+    from tao_runtime.media.probe import VideoFacts
+    from tao_runtime.media.sampling import VisionOptions
 
 FIELD_RULES = ("D1", "D2", "D9", "D10", "D11", "D12", "D13")
 MEDIA_RULES = ("D3", "D4", "D15")
@@ -38,6 +40,8 @@ class LintResult:
         num_with_video: those with at least one video.
         num_media: different media files named.
         media_names: the media files as records write them, to compare sets with.
+        media_facts: what was measured of each readable video, by its name as records write it; empty when media were not
+            looked at.
         findings: bounded in number.
         counts: how often each code and severity was found in all.
         checked: numbers of the rules that were applied.
@@ -50,6 +54,7 @@ class LintResult:
     num_with_video: int
     num_media: int
     media_names: frozenset[str]
+    media_facts: Mapping[str, VideoFacts]
     findings: list[Finding]
     counts: Mapping[tuple[str, Severity], int]
     checked: tuple[str, ...]
@@ -73,18 +78,25 @@ class LintResult:
         }
 
 
-def lint_annotations(annotations: str | Path, media_dir: str | Path | None = None, *, with_media: bool = True) -> LintResult:
+def lint_annotations(
+    annotations: str | Path,
+    media_dir: str | Path | None = None,
+    *,
+    with_media: bool = True,
+    vision: VisionOptions | None = None,
+) -> LintResult:
     """Check an annotation file and the media it names.
 
     Args:
         annotations: JSON array, JSON lines or Parquet.
         media_dir: folder that media paths are relative to; without it media can't be checked.
         with_media: False leaves media alone: structure and fields only.
+        vision: which frames a launch will sample: those must decode (rule D4). None: the first, middle and last of the file.
     """
     out = Collector(str(annotations))
     fields, sets = FieldChecks(out), SetChecks(out)
     root, why_not = _media_root(out, media_dir, with_media=with_media)
-    media_checks = None if root is None else _media_checks(out, root)
+    media_checks = None if root is None else _media_checks(out, root, vision)
     num_records, num_with_video = 0, 0
     media_names: set[str] = set()
     of_file: list[Finding] = []
@@ -114,6 +126,7 @@ def lint_annotations(annotations: str | Path, media_dir: str | Path | None = Non
         num_with_video=num_with_video,
         num_media=len(media_names),
         media_names=frozenset(media_names),
+        media_facts={} if media_checks is None else media_checks.facts,
         findings=[*out.summary(), *([] if why_not is None or not media_names else [_not_looked(out.file, why_not)])],
         counts=out.counts,
         checked=checked,
@@ -134,11 +147,11 @@ def _media_root(out: Collector, media_dir: str | Path | None, *, with_media: boo
     return Path(media_dir), None
 
 
-def _media_checks(out: Collector, root: Path) -> MediaChecks:
+def _media_checks(out: Collector, root: Path, vision: VisionOptions | None) -> MediaChecks:
     # Imported here: a check without media starts without threads and decoder.
     from tao_runtime.dataset.lint_media import MediaChecks
 
-    return MediaChecks(out, root)
+    return MediaChecks(out, root, vision)
 
 
 def _add_fps_faults(out: Collector, fields: FieldChecks, media: MediaChecks | None) -> None:

@@ -12,8 +12,10 @@ from typing import Any
 from tao_runtime.dataset.collector import Collector
 from tao_runtime.dataset.lint_fields import is_rate, is_whole
 from tao_runtime.errors import Finding, FixKind, Severity, TaoError
+from tao_runtime.media.decode import decode_frames
 from tao_runtime.media.probe import VideoFacts, probe_video
 from tao_runtime.media.quoting import as_json, shown
+from tao_runtime.media.sampling import VisionOptions, frame_range, num_frames, uniform_indices
 
 RATE_TOLERANCE = 0.02
 
@@ -42,16 +44,16 @@ class MediaState:
 class MediaChecks:
     """Collect the files that records name; then look at each file once, several at a time."""
 
-    def __init__(self, out: Collector, media_dir: Path) -> None:
+    def __init__(self, out: Collector, media_dir: Path, vision: VisionOptions | None = None) -> None:
         self._out = out
-        self._folder = MediaFolder(media_dir)
+        self._folder = MediaFolder(media_dir, vision)
         self._uses: dict[Any, MediaUse] = {}
         self.states: dict[Any, MediaState] = {}
 
     @property
-    def num_files(self) -> int:
-        """Number of different media that records name."""
-        return len(self._uses)
+    def facts(self) -> dict[str, VideoFacts]:
+        """What was measured of each readable video, by its name as records write it."""
+        return {name: state.facts for name, state in self.states.items() if state.facts is not None}
 
     def take(self, index: int, raw: dict[str, Any], media: list[tuple[Any, Any]]) -> None:
         """Remember the media of one record."""
@@ -121,8 +123,9 @@ class MediaChecks:
 class MediaFolder:
     """Resolve names inside one media folder; what a name means is judged by where it ends."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, vision: VisionOptions | None = None) -> None:
         self._named = root
+        self._vision = vision
         self._root = os.path.realpath(root)
         self._entries: dict[str, dict[str, list[str]]] = {}
 
@@ -134,13 +137,19 @@ class MediaFolder:
         path = os.path.join(self._root, name)  # noqa: PTH118 - pathlib would drop what os.path.realpath needs
         try:
             if kind == "video":
-                # The times of every frame are let go: thousands of long variable-rate videos would fill the memory.
-                return MediaState(facts=replace(probe_video(path), uneven_times_s=None))
+                return MediaState(facts=self._measured(path))
             _refuse_undecodable(path)
         except TaoError as error:
             finding: Finding = error.findings[0]
             return MediaState((finding.code, finding.what.replace(path, shown(name)), finding.fix, finding.fix_kind))
         return MediaState()
+
+    def _measured(self, path: str) -> VideoFacts:
+        """Measure a video and decode the first, middle and last frame that will be sampled."""
+        facts = probe_video(path)
+        decode_frames(path, frames_to_try(facts, self._vision), num_threads=1)
+        # Thousands of long variable-rate videos would fill the memory with times that nobody asked for.
+        return facts if self._vision is not None else replace(facts, uneven_times_s=None)
 
     def _fault(self, name: str) -> tuple[str, str, str, FixKind] | None:
         if not name or "\0" in name or "://" in name or not is_whole(name):
@@ -186,6 +195,20 @@ class MediaFolder:
                 names.setdefault(entry.casefold(), []).append(entry)
             self._entries[folder] = names
         return self._entries[folder]
+
+
+def frames_to_try(facts: VideoFacts, vision: VisionOptions | None) -> list[int]:
+    """Return the first, middle and last frame number that is sampled: of the whole file without options."""
+    first, last = 0, facts.num_frames - 1
+    indices: Sequence[int] = (first, last // 2, last)
+    if vision is not None:
+        try:
+            first, last = frame_range(facts.num_frames, facts.average_fps, vision)
+            count = num_frames(last - first + 1, facts.average_fps, vision)
+            indices = uniform_indices(first, last, count)
+        except TaoError:  # rule D5: no frames can be sampled, which is told with the other findings about tokens
+            pass
+    return sorted({indices[0], indices[len(indices) // 2], indices[-1]})
 
 
 def agrees(rate: float, facts: VideoFacts) -> bool:

@@ -1,0 +1,62 @@
+"""Rule D4 beyond the header: the frames that a launch will read must decode; what was measured is handed on."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tao_runtime.dataset.lint import LintResult, lint_annotations
+from tao_runtime.dataset.lint_media import frames_to_try
+from tao_runtime.media.probe import probe_video
+from tao_runtime.media.sampling import VisionOptions
+
+
+def lint(folder: Path, media: Path, *names: str, vision: VisionOptions | None = None) -> LintResult:
+    turns = [{"from": "human", "value": "<video>\nWhich way?"}, {"from": "gpt", "value": "Left"}]
+    records = [{"id": f"r{n}", "video": name, "video_fps": 25.0, "conversations": turns} for n, name in enumerate(names)]
+    path = folder / "a.json"
+    path.write_text(json.dumps(records))
+    return lint_annotations(path, media, vision=vision)
+
+
+def damaged(source: Path, target: Path, begin: float, end: float) -> Path:
+    """Write zeros over the part of a file from `begin` to `end`, both shares of its length."""
+    data = bytearray(source.read_bytes())
+    first, last = int(len(data) * begin), int(len(data) * end)
+    data[first:last] = bytes(last - first)
+    target.write_bytes(data)
+    return target
+
+
+@pytest.mark.parametrize(("begin", "end"), [(0.45, 0.60), (0.85, 1.0)])
+def test_frames_lost_in_the_middle_or_at_the_end_are_an_error(tmp_path, odd_clips, begin, end):
+    damaged(odd_clips / "index_first.mp4", tmp_path / "hurt.mp4", begin, end)
+    result = lint(tmp_path, tmp_path, "hurt.mp4")
+    assert [(f.code, f.rule, f.where.record_id) for f in result.findings] == [("DATA_VIDEO_FRAMES_LOST", "D4", "r0")]
+    assert "hurt.mp4" in result.findings[0].what
+    assert str(tmp_path) not in result.findings[0].what
+    assert result.media_facts == {}
+
+
+def test_only_the_part_that_a_launch_samples_has_to_decode(tmp_path, odd_clips):
+    damaged(odd_clips / "index_first.mp4", tmp_path / "hurt.mp4", 0.85, 1.0)
+    assert lint(tmp_path, tmp_path, "hurt.mp4", vision=VisionOptions(fps=2, video_end=4.0)).findings == []
+    (finding,) = lint(tmp_path, tmp_path, "hurt.mp4", vision=VisionOptions(fps=2, video_end=9.9)).findings
+    assert finding.code == "DATA_VIDEO_FRAMES_LOST"
+
+
+def test_the_frames_tried_are_the_first_the_middle_and_the_last(clips):
+    facts = probe_video(clips / "bikes.mp4")
+    assert frames_to_try(facts, None) == [0, 124, 249]
+    assert frames_to_try(facts, VisionOptions(nframes=4)) == [0, 166, 249]
+    assert frames_to_try(facts, VisionOptions(fps=1, video_start=2.0, video_end=4.0)) == [50, 83, 100]
+    # More frames than there are: rule D5 says so; the file is still tried.
+    assert frames_to_try(facts, VisionOptions(nframes=1000)) == [0, 124, 249]
+
+
+def test_what_was_measured_is_handed_on_under_the_name_that_records_write(tmp_path, odd_clips):
+    names = ("./plain.mp4", "variable_rate.mp4", "audio_only.mp4")
+    facts = lint(tmp_path, odd_clips, *names, vision=VisionOptions(fps=2)).media_facts
+    assert set(facts) == {"./plain.mp4", "variable_rate.mp4"}
+    assert facts["./plain.mp4"].num_frames == 50
+    assert facts["variable_rate.mp4"].time_s(40) == probe_video(odd_clips / "variable_rate.mp4").time_s(40)
