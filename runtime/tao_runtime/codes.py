@@ -227,10 +227,11 @@ CODES: dict[str, Code] = {
     "ACCESS_HF_UNREACHABLE": Code("The connection to the Hub fails.", "H3"),
     "ACCESS_HF_NOT_A_HUB": Code("What answers at the Hub's address is no Hub.", "H3"),
     "ACCESS_HF_NOT_ASKED": Code("A local snapshot is used because the Hub is down.", "H3"),
-    "ACCESS_MODEL_FOLDER_MISSING": Code("A model folder does not exist."),
+    "ACCESS_MODEL_FOLDER_MISSING": Code("A model folder does not exist.", "H3"),
     "ACCESS_MODEL_INCOMPLETE": Code("A model on disk lacks files that loading needs.", "H3"),
     "ACCESS_MODEL_DAMAGED": Code("A model file differs from what the Hub, or its own header, says of it.", "H3"),
-    "ACCESS_MODEL_LFS_POINTER": Code("A model file is a Git LFS pointer instead of the content."),
+    "ACCESS_MODEL_LFS_POINTER": Code("A model file is a Git LFS pointer instead of the content.", "H3"),
+    "ACCESS_MODEL_TOKENIZER": Code("The tokenizer beside a model gives vision tokens other ids than the model's config.", "H3"),
     "ACCESS_CACHE_UNWRITABLE": Code("The Hub's cache can't be written."),
     "HOST_DISK_MODEL": Code("The disk has no room for the model's files.", "H4"),
     # Evaluating

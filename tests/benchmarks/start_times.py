@@ -52,7 +52,13 @@ def make_cases(folder: Path) -> list[Case]:
     records = [{"id": f"r{n}", "video": f"r{n}.mp4", "video_fps": 25.0, "conversations": turns} for n in range(NUM_RECORDS)]
     annotations, spec = folder / "annotations.json", folder / "spec.yaml"
     annotations.write_text(json.dumps(records))
-    overrides = ("validation.enable=false", "train.train_batch_per_replica=8", f"results_dir={folder}/results")
+    model = _write_model(folder / "model")
+    overrides = (
+        "validation.enable=false",
+        "train.train_batch_per_replica=8",
+        f"results_dir={folder}/results",
+        f"policy.model_name_or_path={model}",  # a Hub model would have its Hub asked
+    )
     build = ["spec", "build", "--action", "train", "--dataset", str(folder)]
     for override in overrides:
         build += ["--set", override]
@@ -66,6 +72,15 @@ def make_cases(folder: Path) -> list[Case]:
         Case(("plan", "--spec", str(spec)), CHECK_S),
         Case(("preflight", "--spec", str(spec), "--no-media"), CHECK_S),
     ]
+
+
+def _write_model(folder: Path) -> Path:
+    """Write a model folder that is whole: config, tokenizer, and weights without a tensor."""
+    folder.mkdir()
+    for name in ("config.json", "tokenizer.json"):
+        (folder / name).write_text("{}")
+    (folder / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
+    return folder
 
 
 def measure(cases: Sequence[Case], runs: int = RUNS) -> list[Measured]:

@@ -26,12 +26,20 @@ def add_parser(commands: Any, summary: str) -> None:
         "--for", dest="backend", choices=("native", "cosmos-rl"), help="back end that will run it (default: the spec's)"
     )
     parser.add_argument("--num-gpus", type=positive_int, metavar="N", help="GPUs that the job will have")
+    parser.add_argument(
+        "--hub-timeout",
+        type=positive_int,
+        metavar="SECONDS",
+        default=30,
+        help="wait so long for the Hub in all (default: %(default)s)",
+    )
     add_dataset_arguments(parser)
 
 
 def _run(arguments: argparse.Namespace) -> CommandResult:
     from tao_runtime.dataset.collector import select
     from tao_runtime.environment import read_environment
+    from tao_runtime.hub.connection import Limits
     from tao_runtime.preflight.datasets import named_source
     from tao_runtime.preflight.run import PreflightRequest, run_preflight
 
@@ -47,6 +55,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
         num_gpus=arguments.num_gpus,
         with_media=arguments.with_media,
         selection=select(arguments.only, arguments.skip),
+        hub_limits=Limits(time_limit_s=float(arguments.hub_timeout)),
     )
     report = run_preflight(request, read_environment())
     return CommandResult("preflight", report.to_dict(), report.findings, report.table(), text_shows_findings=True)

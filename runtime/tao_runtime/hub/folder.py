@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 from tao_runtime.errors import Finding, FixKind, Where
@@ -65,11 +66,12 @@ def _shards(folder: Path, names: list[str]) -> tuple[frozenset[str] | None, File
 def _fault_finding(fault: FileFault, folder: Path, key: str | None) -> Finding:
     if "LFS pointer" in fault.what:
         where = Where(file=str(folder / fault.path), key=key)
-        fix = f"git -C '{folder}' lfs pull"
-        return Finding("ACCESS_MODEL_LFS_POINTER", f"{folder / fault.path} {fault.what}", where, fix, fix_kind=FixKind.COMMAND)
+        fix = f"git -C {shlex.quote(str(folder))} lfs pull"
+        what = f"{folder / fault.path} {fault.what}"
+        return Finding("ACCESS_MODEL_LFS_POINTER", what, where, fix, fix_kind=FixKind.COMMAND, rule="H3")
     return _finding("ACCESS_MODEL_DAMAGED", folder / fault.path, f"{folder / fault.path} {fault.what}", key)
 
 
 def _finding(code: str, path: Path, what: str, key: str | None) -> Finding:
     fix = "Copy the whole model there again, or name the model as hf_model://OWNER/NAME to have it downloaded and verified."
-    return Finding(code, what, Where(file=str(path), key=key), fix)
+    return Finding(code, what, Where(file=str(path), key=key), fix, rule="H3")

@@ -14,7 +14,8 @@ from tao_runtime.dataset.collector import Selection
 from tao_runtime.dataset.lint import LintResult
 from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, Severity, TaoError, Where, in_file
-from tao_runtime.preflight.access import gated_models, has_token, token_findings
+from tao_runtime.hub.connection import Limits
+from tao_runtime.preflight.access import ACCESS_CODES, check_models
 from tao_runtime.preflight.datasets import (
     TRAINING,
     VALIDATION,
@@ -44,6 +45,7 @@ class PreflightRequest:
         num_gpus: GPUs that the job will have; None = not known.
         with_media: False leaves media files alone.
         selection: which rules and codes count.
+        hub_limits: bounds of the conversation with the Hub; None takes its defaults.
     """
 
     spec: Path | None = None
@@ -56,6 +58,7 @@ class PreflightRequest:
     num_gpus: int | None = None
     with_media: bool = True
     selection: Selection = field(default_factory=Selection)
+    hub_limits: Limits | None = None
 
 
 def run_preflight(request: PreflightRequest, environment: Environment) -> Report:
@@ -68,46 +71,88 @@ def run_preflight(request: PreflightRequest, environment: Environment) -> Report
     Returns:
         Every fault at once; a spec file that does not read is a finding too.
     """
-    findings: list[Finding] = []
-    checks: list[Check] = []
     base, unreadable = _read_base(request)
-    findings += unreadable
     first = None if base is None else build_spec(request.skill, request.action, request.overrides, base)
     sources = _sources(request, {} if first is None else first.value)
     results = check_sources(sources, with_media=request.with_media)
-    for role, result in results.items():
-        findings += result.findings
-        checks += dataset_checks(role, result)
-    if not results:
-        findings.append(
-            _skipped("DATA_NOT_CHECKED", "no annotation file was named", "Pass --annotations FILE or --dataset ROOT.")
-        )
-        checks.append(Check("data", "no annotation file was named", is_skipped=True))
-    findings += shared_media(results, sources)
-    built = (
-        None
-        if base is None
-        else build_spec(request.skill, request.action, request.overrides, base, facts=_facts(request, results))
-    )
-    of_spec, spec_checks = _spec_part(request, built, environment)
-    host = _skipped(
-        "HOST_NOT_CHECKED", "the host was not looked at (rules H1, H2, H4 to H9)", "Check GPUs, disk and memory by hand."
-    )
+    facts = _facts(request, results)
+    built = None if base is None else build_spec(request.skill, request.action, request.overrides, base, facts=facts)
+    data = _data_part(sources, results)
+    spec = _spec_part(request, built, environment)
+    access = _access_part(request, built, environment)
+    parts = (Part(findings=unreadable), data, spec, access, _host_part())
     return Report(
-        findings=tuple(request.selection.filtered([*findings, *of_spec, host])),
-        checks=(
-            *checks,
-            *spec_checks,
-            Check("host", "not looked at by this command", is_skipped=True),
-            *selection_checks(request.selection),
-        ),
+        findings=tuple(request.selection.filtered([finding for part in parts for finding in part.findings])),
+        checks=(*(check for part in parts for check in part.checks), *selection_checks(request.selection)),
         totals=_totals(results),
         details={
             "spec": None if request.spec is None else str(request.spec),
             "action": request.action,
-            "datasets": [{"role": role, **result.to_dict()} for role, result in results.items()],
+            **{name: value for part in parts for name, value in part.details.items()},
         },
     )
+
+
+@dataclass(slots=True)
+class Part:
+    """Hold what one part of the check found, looked at, and has to tell about its inputs."""
+
+    findings: list[Finding] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+def _data_part(sources: list[DatasetSource], results: dict[str, LintResult]) -> Part:
+    """Hold the checked data sets, compared with each other."""
+    part = Part(details={"datasets": [{"role": role, **result.to_dict()} for role, result in results.items()]})
+    for role, result in results.items():
+        part.findings += result.findings
+        part.checks += dataset_checks(role, result)
+    if not results:
+        why = "no annotation file was named"
+        part.findings.append(_skipped("DATA_NOT_CHECKED", why, "Pass --annotations FILE or --dataset ROOT."))
+        part.checks.append(Check("data", why, is_skipped=True))
+    part.findings += shared_media(results, sources)
+    return part
+
+
+def _spec_part(request: PreflightRequest, built: BuiltSpec | None, environment: Environment) -> Part:
+    """Judge the spec, and look for credentials in it and in the overrides."""
+    if built is None:
+        return _without_spec(request, "spec", "SPEC_NOT_CHECKED")
+    file = str(request.spec)
+    part = Part(in_file(built.findings, file))
+    texts = {file: Path(file).read_text(encoding="utf-8-sig"), "--set": "\n".join(request.overrides)}
+    for name, text in texts.items():
+        part.findings += secret_findings(text, name, environment)
+    part.checks.append(
+        Check("spec", f"{len(built.action.rules)} rules of {request.action}" if built.model else "its form only")
+    )
+    return part
+
+
+def _access_part(request: PreflightRequest, built: BuiltSpec | None, environment: Environment) -> Part:
+    """Ask for every model that the spec names, unless --only or --skip leave the answer out anyway."""
+    if built is None:
+        return _without_spec(request, "access", "ACCESS_NOT_CHECKED")
+    if not any(request.selection.wants(code) for code in ACCESS_CODES):
+        return Part(checks=[Check("access", "left out by --only or --skip", is_skipped=True)])
+    models = check_models(request.action, built.value, environment, request.hub_limits)
+    findings = [finding for model in models for finding in model.findings]
+    checks = [model.check for model in models] or [Check("access", "the spec names no model")]
+    return Part(in_file(findings, str(request.spec)), checks, {"models": [model.to_dict() for model in models]})
+
+
+def _host_part() -> Part:
+    what = "the host was not looked at (rules H1, H2, H4 to H9)"
+    finding = _skipped("HOST_NOT_CHECKED", what, "Check GPUs, disk and memory by hand.")
+    return Part([finding], [Check("host", "not looked at by this command", is_skipped=True)])
+
+
+def _without_spec(request: PreflightRequest, subject: str, code: str) -> Part:
+    why = "the spec file does not read" if request.spec is not None else "no spec was given"
+    fix = "Pass --spec FILE; `tao-runtime spec build --out FILE` makes one."
+    return Part([_skipped(code, f"not checked: {why}", fix)], [Check(subject, why, is_skipped=True)])
 
 
 def _read_base(request: PreflightRequest) -> tuple[dict[str, Any] | None, list[Finding]]:
@@ -145,55 +190,6 @@ def _facts(request: PreflightRequest, results: dict[str, LintResult]) -> Facts:
         has_video=any(result.num_with_video for result in results.values()),
         stages_models=NO_FACTS.stages_models,
     )
-
-
-def _spec_part(
-    request: PreflightRequest, built: BuiltSpec | None, environment: Environment
-) -> tuple[list[Finding], list[Check]]:
-    """Judge the spec and what it needs access to."""
-    if built is None:
-        why = "the spec file does not read" if request.spec is not None else "no spec was given"
-        fix = "Pass --spec FILE; `tao-runtime spec build --out FILE` makes one."
-        findings = [_skipped(code, f"not checked: {why}", fix) for code in ("SPEC_NOT_CHECKED", "ACCESS_NOT_CHECKED")]
-        return findings, [Check(subject, why, is_skipped=True) for subject in ("spec", "access")]
-    file = str(request.spec)
-    findings = in_file(built.findings, file)
-    texts = {file: Path(file).read_text(encoding="utf-8-sig"), "--set": "\n".join(request.overrides)}
-    for name, text in texts.items():
-        findings += secret_findings(text, name, environment)
-    findings += in_file(token_findings(built.value, environment), file)
-    checks = [Check("spec", f"{len(built.action.rules)} rules of {request.action}" if built.model else "its form only")]
-    return [*findings, *_unasked(built, environment)], [*checks, *_access_checks(built, environment)]
-
-
-def _access_checks(built: BuiltSpec, environment: Environment) -> list[Check]:
-    gated = gated_models(built.value)
-    if not gated:
-        return [Check("access", "the spec names no model that is known to be gated")]
-    if environment.hf_hub_offline:
-        return [Check("access", "HF_HUB_OFFLINE is set", is_skipped=True)]
-    there = "a token is there" if has_token(environment) else "no token is there"
-    names = ", ".join(sorted({model.repo_id for model in gated.values()}))
-    return [
-        Check("token", f"{there}; gated: {names}"),
-        Check("licence", "the Hub was not asked whether the token is valid and the licence accepted", is_skipped=True),
-    ]
-
-
-def _unasked(built: BuiltSpec, environment: Environment) -> list[Finding]:
-    """Say that a token that is there was not tried, or that the Hub may not be asked."""
-    gated = gated_models(built.value)
-    if gated and environment.hf_hub_offline:
-        what = f"HF_HUB_OFFLINE is set, so access to {next(iter(gated.values())).repo_id} was not checked"
-        return [
-            _skipped("ACCESS_HF_OFFLINE", what, "Run the check again without HF_HUB_OFFLINE on a machine that reaches the Hub.")
-        ]
-    if not gated or not has_token(environment):
-        return []
-    name = next(iter(gated.values())).repo_id
-    what = f"a token is there; whether it is valid and the licence of {name} is accepted was not asked"
-    fix = f"Open {environment.hf_endpoint}/{name} with the token's account, or start the download before the launch."
-    return [_skipped("ACCESS_NOT_CHECKED", what, fix)]
 
 
 def _totals(results: dict[str, LintResult]) -> Counter[tuple[str, Severity]]:
