@@ -38,7 +38,7 @@ _KEYS: dict[str, tuple[tuple[str, str | None], ...]] = {
 ACCESS_CODES = tuple(
     code
     for code in CODES
-    if code.startswith(("ACCESS_HF_", "ACCESS_MODEL_")) or code in {"SPEC_MODEL_NAME", "ACCESS_NOT_CHECKED"}
+    if code.startswith(("ACCESS_HF", "ACCESS_MODEL")) or code in {"SPEC_MODEL_NAME", "ACCESS_NOT_CHECKED"}
 )
 _TOKENIZER_ONLY = "model.tokenizer_model_name"
 _LEAST_WAIT_S = 1.0
