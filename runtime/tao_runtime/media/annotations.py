@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,12 +12,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from tao_runtime.errors import Finding, FixKind, TaoError, Where
+from tao_runtime.errors import Finding, TaoError, Where
 from tao_runtime.media.forms import Form, file_fault, form_remarks, look_at, text_chunks, text_lines
-from tao_runtime.media.jsonscan import ArrayScanner, RecordDecoder, SyntaxFaults, scan_lines
+from tao_runtime.media.jsonlines import LineScanner
+from tao_runtime.media.jsonscan import ArrayScanner, SyntaxFaults
+from tao_runtime.media.wrapped import ObjectScanner
 
 MediaKind = Literal["video", "image"]
 Role = Literal["user", "assistant", "system"]
+Scanner = ArrayScanner | LineScanner | ObjectScanner
 
 ROLE_OF: dict[str, Role] = {
     "human": "user",
@@ -198,62 +200,17 @@ def scan_records(path: str | Path, findings: list[Finding]) -> Iterator[tuple[in
         findings.append(file_fault("DATA_ANNOTATIONS_EMPTY", f"{file} holds no records", file, "Write at least one record."))
 
 
-def _values(path: Path, encoding: str, form: Form, faults: SyntaxFaults) -> Iterator[tuple[int, Any]]:
-    if form == "parquet":
-        return _parquet_values(path, faults)
+def scanner_of(path: Path, encoding: str, form: Form, faults: SyntaxFaults) -> Scanner:
+    """Return the walker over a text file's records that also knows where in the text each stands."""
     if form == "array":
-        return ArrayScanner(text_chunks(path, encoding), faults).records()
+        return ArrayScanner(text_chunks(path, encoding), faults)
     if form == "lines":
-        return scan_lines(text_lines(path, encoding), faults)
-    return _object_values(path, encoding, faults)
+        return LineScanner(text_lines(path, encoding), faults)
+    return ObjectScanner(text_chunks(path, encoding), faults)
 
 
-def _object_values(path: Path, encoding: str, faults: SyntaxFaults) -> Iterator[tuple[int, Any]]:
-    """Yield the records of a file that is one object: tao-vl-reason, or a list under another key."""
-    text = "".join(text_chunks(path, encoding))
-    decoder = RecordDecoder()
-    try:
-        document, end = decoder.decode(text, len(text) - len(text.lstrip()))
-    except ValueError as error:
-        at = error.pos if isinstance(error, json.JSONDecodeError) else 0
-        line = text.count("\n", 0, at) + 1
-        faults.error(f"the file does not parse: {error} (line {line})", line, f"Mend the JSON on line {line}.")
-        return
-    if decoder.constant is not None or text[end:].strip():
-        line = text.count("\n", 0, end) + 1
-        reason = f"holds {decoder.constant}, which is not JSON" if decoder.constant else f"goes on after its end (line {line})"
-        faults.error(f"the file {reason}", line, "Write strict JSON.")
-    if isinstance(document.get("items"), list) and str(document.get("format", "")).startswith("tao-vl-reason"):
-        root = document.get("media_root")
-        yield from enumerate(_from_reason_item(item, root if isinstance(root, str) else "") for item in document["items"])
-        return
-    lists = {key: value for key, value in document.items() if isinstance(value, list)}
-    key = next((key for key in ("data", "annotations", "records") if key in lists), next(iter(lists), None))
-    if key is not None and not lists[key]:
-        return
-    held = f"its {key!r} holds {len(lists[key])} records" if key is not None else "it holds no list of records"
-    fix = f"Write the list under {key!r} as the whole file." if key is not None else "Write a JSON array of records."
-    faults.error(f"the file is one object, not an array; {held}", 1, fix, kind=FixKind.EDIT if key else FixKind.MANUAL)
-    yield from enumerate(lists.get(key, []) if key is not None else [])
-
-
-def _from_reason_item(item: Any, media_root: str) -> Any:
-    """Turn an item of tao-vl-reason-v1.0 into the LLaVA form; what is not an object stays as it is."""
-    if not isinstance(item, dict):
-        return item
-    record = {key: value for key, value in item.items() if key not in {"question", "answer"}}
-    tag = ""
-    for key, kind in (("video_id", "video"), ("image_id", "image")):
-        if isinstance(item.get(key), str):
-            record[kind] = f"{media_root}/{item[key]}" if media_root else item[key]
-            tag += f"<{kind}>\n"
-    record.setdefault("id", item.get("video_id", item.get("image_id")))
-    question = item.get("question")
-    record["conversations"] = [
-        {"from": "human", "value": tag + question if isinstance(question, str) else question},
-        {"from": "gpt", "value": item.get("answer")},
-    ]
-    return record
+def _values(path: Path, encoding: str, form: Form, faults: SyntaxFaults) -> Iterator[tuple[int, Any]]:
+    return _parquet_values(path, faults) if form == "parquet" else scanner_of(path, encoding, form, faults).records()
 
 
 def _parquet_values(path: Path, faults: SyntaxFaults) -> Iterator[tuple[int, Any]]:

@@ -1,23 +1,25 @@
 """Read JSON records one at a time, so that a file of any size fits and one fault does not hide the rest.
 
-Both scanners yield `(index, value)` for what parses; an index counts the records that do not parse too. Faults go into a
-`SyntaxFaults`. Memory holds one window of text, not the file.
+Every scanner (of arrays here, of lines in `jsonlines`, of objects in `wrapped`) yields `(index, value)` for what parses; an
+index counts the records that do not parse too. Meanwhile `span` says where in the text of the file the value stands, in
+characters. Faults go into a `SyntaxFaults`, with the edit that mends them where there is one. Memory holds one window of
+text, not the file.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from json.decoder import JSONDecoder
-from typing import Any
+from typing import Any, NamedTuple
 
 from tao_runtime.errors import Finding, FixKind, Where
 from tao_runtime.media.quoting import shown
 
 # A record longer than this is taken for a fault; it bounds how much text is held at once.
 WINDOW_CHARS = 8 << 20
-# How far the end of a broken record is looked for, and after how many faults a file is given up: both bound the time.
+# How far the end of a broken record is looked for, and after how many of them a file is given up: both bound the time.
 RECOVERY_CHARS = 1 << 20
 MAX_FAULTS_READ = 1000
 MAX_FAULTS_SHOWN = 100
@@ -28,21 +30,49 @@ _COMMA = re.compile(r"[ \t\n\r]*,[ \t\n\r]*(?=\{)")
 _STRING_OR_BRACE = re.compile(r'"(?:[^"\\\n]|\\.)*"|[{}]')
 _STRING_OR_CONSTANT = re.compile(r'"(?:[^"\\]|\\.)*"|(-?Infinity|NaN)')
 _FIRST_KEY = re.compile(r'\{\s*"((?:[^"\\]|\\.)*)"\s*:')
-_UNDECODED_BYTE = re.compile("[\udc80-\udcff]")
+UNDECODED_BYTE = re.compile("[\udc80-\udcff]")
+
+
+class Edit(NamedTuple):
+    """Replace the characters from `start` to `end` of a file's text (0-based, the end excluded)."""
+
+    start: int
+    end: int
+    text: str
 
 
 class SyntaxFaults:
-    """Collect what keeps an annotation file from being clean JSON; bounded, with exact counts."""
+    """Collect what keeps an annotation file from being clean JSON; bounded, with exact counts.
 
-    def __init__(self, file: str) -> None:
+    Args:
+        file: the annotation file, named in every finding.
+        on_edit: called with every edit that mends a fault, in the order of the file.
+
+    Attributes:
+        num_errors: faults found, shown or not.
+        num_lasting: those of them that no edit mends.
+    """
+
+    def __init__(self, file: str, on_edit: Callable[[Edit], None] | None = None) -> None:
         self.file = file
         self.findings: list[Finding] = []
         self.num_errors = 0
+        self.num_lasting = 0
+        self._on_edit = on_edit
         self._last: tuple[str, int] | None = None
 
-    def error(self, what: str, line: int, fix: str, *, kind: FixKind = FixKind.MANUAL, record_id: str | None = None) -> None:
-        """Add a fault of syntax at a 1-based line."""
-        self._add(Finding("DATA_ANNOTATIONS_SYNTAX", what, self._at(line, record_id), fix, fix_kind=kind, rule="D1"))
+    def error(self, what: str, line: int, fix: str, *, edit: Edit | None = None, record_id: str | None = None) -> None:
+        """Add a fault of syntax at a 1-based line; `edit` mends it."""
+        kind = FixKind.MANUAL if edit is None else FixKind.EDIT
+        finding = Finding("DATA_ANNOTATIONS_SYNTAX", what, self._at(line, record_id), fix, fix_kind=kind, rule="D1")
+        self._add(finding)
+        if edit is not None:
+            self.edit(edit)
+
+    def edit(self, edit: Edit) -> None:
+        """Hand on an edit; a fault that needs a second one does so itself."""
+        if self._on_edit is not None:
+            self._on_edit(edit)
 
     def bad_bytes(self, index: int, line: int) -> None:
         """Add a record whose bytes are not UTF-8."""
@@ -62,13 +92,15 @@ class SyntaxFaults:
         what, line = self._last if self._last else (f"{hidden} more faults of this kind", None)
         where = Where(file=self.file, line=line)
         fix = "Write the file again with a JSON library."
-        return [*self.findings, Finding("DATA_ANNOTATIONS_SYNTAX", what, where, fix, rule="D1")]
+        kind = FixKind.MANUAL if self._last or self.num_lasting == self.num_errors else FixKind.EDIT
+        return [*self.findings, Finding("DATA_ANNOTATIONS_SYNTAX", what, where, fix, fix_kind=kind, rule="D1")]
 
     def _at(self, line: int, record_id: str | None) -> Where:
         return Where(file=self.file, line=line, record_id=record_id)
 
     def _add(self, finding: Finding) -> None:
         self.num_errors += 1
+        self.num_lasting += finding.fix_kind is FixKind.MANUAL
         if len(self.findings) < MAX_FAULTS_SHOWN:
             self.findings.append(finding)
 
@@ -100,9 +132,15 @@ class RecordDecoder:
 
 
 class ArrayScanner:
-    """Walk over the elements of one JSON array."""
+    """Walk over the elements of one JSON array.
 
-    def __init__(self, chunks: Iterator[str], faults: SyntaxFaults) -> None:
+    Args:
+        chunks: its text, piece by piece.
+        faults: takes what is wrong.
+        base: characters of the file before the array.
+    """
+
+    def __init__(self, chunks: Iterator[str], faults: SyntaxFaults, base: int = 0) -> None:
         self._chunks = chunks
         self._faults = faults
         self._decoder = RecordDecoder()
@@ -111,8 +149,15 @@ class ArrayScanner:
         self._lines_before, self._counted_to = 0, 0
         self._is_whole = False
         self._index = 0
+        # Characters before the window, and where the last element stands.
+        self._base, self._start, self._stop = base, 0, 0
         self._first_key: str | None = None
         self._may_hold_bad_bytes = False
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Where the last element stands in the file's text: first character, and the one behind it."""
+        return self._start, self._stop
 
     def records(self) -> Iterator[tuple[int, Any]]:
         """Yield `(index, value)` of every element that parses."""
@@ -129,7 +174,7 @@ class ArrayScanner:
                 continue
             if needs_comma:
                 self._missing_comma()
-            if self._faults.num_errors >= MAX_FAULTS_READ:
+            if self._faults.num_lasting >= MAX_FAULTS_READ:
                 line = self._line(self._place)
                 self._faults.stop(f"reading stopped at record {self._index} (line {line}): {MAX_FAULTS_READ} faults", line)
                 return
@@ -138,7 +183,12 @@ class ArrayScanner:
             needs_comma = True
         after = f"after record {self._index - 1}" if self._index else "before the first record"
         what = f"the file ends inside the array, {after}; the closing ] is missing"
-        self._faults.error(what, self._line(self._place), "Get the whole file again; it looks cut off.")
+        fix = "Close the array, or get the whole file again if it was cut off."
+        self._faults.error(what, self._line(self._place), fix, edit=self._closing())
+
+    def _closing(self) -> Edit | None:
+        """Return the edit that ends the array behind the last whole element."""
+        return Edit(self._stop, self._base + len(self._text), "\n]\n") if self._stop else None
 
     def _sound_run(self) -> Iterator[tuple[int, Any]]:
         """Yield records as long as each is an object with a comma and another behind it: the fast way through a sound window.
@@ -155,6 +205,7 @@ class ArrayScanner:
                 separator = comma(text, end)
                 if separator is None or constants:
                     return
+                self._start, self._stop = self._base + self._place, self._base + end
                 self._place = separator.end()
                 self._index += 1
                 yield self._index - 1, value
@@ -171,9 +222,10 @@ class ArrayScanner:
             return
         start, self._place = self._place, end
         index, self._index = self._index, self._index + 1
+        self._start, self._stop = self._base + start, self._base + end
         if self._decoder.constant is not None:
             self._not_json(index, value, start, end)
-        elif self._may_hold_bad_bytes and _UNDECODED_BYTE.search(self._text, start, end):
+        elif self._may_hold_bad_bytes and UNDECODED_BYTE.search(self._text, start, end):
             self._faults.bad_bytes(index, self._line(start))
         else:
             if self._first_key is None and (first := _FIRST_KEY.match(self._text, start)):
@@ -196,6 +248,7 @@ class ArrayScanner:
         """Drop the text already passed and read until the window is full again."""
         self._line(self._place)
         self._counted_to = 0
+        self._base += self._place
         parts, held = [self._text[self._place :]], len(self._text) - self._place
         self._place = 0
         while held < 2 * WINDOW_CHARS:
@@ -203,7 +256,7 @@ class ArrayScanner:
             if chunk is None:
                 self._is_whole = True
                 break
-            if not chunk.isascii() and _UNDECODED_BYTE.search(chunk):
+            if not chunk.isascii() and UNDECODED_BYTE.search(chunk):
                 self._may_hold_bad_bytes = True
             parts.append(chunk)
             held += len(chunk)
@@ -229,22 +282,24 @@ class ArrayScanner:
         return self._lines_before + 1
 
     def _comma(self, *, follows_value: bool) -> None:
+        comma = Edit(self._base + self._place, self._base + self._place + 1, "")
         if not follows_value:
             line = self._line(self._place)
             what = f"a comma stands before record {self._index} with no record before it (line {line})"
-            self._faults.error(what, line, f"Remove the comma on line {line}.", kind=FixKind.EDIT)
+            self._faults.error(what, line, f"Remove the comma on line {line}.", edit=comma)
         self._place += 1
         # Lines are counted only where there is a fault: counting at every comma would read the window again each time.
         if self._skip_blank() == "]" and follows_value:
             line = self._line(max(self._text.rfind(",", 0, self._place), 0))
             what = f"a comma follows the last record, record {self._index - 1} (line {line})"
-            self._faults.error(what, line, f"Remove the comma on line {line}.", kind=FixKind.EDIT)
+            self._faults.error(what, line, f"Remove the comma on line {line}.", edit=comma)
 
     def _missing_comma(self) -> None:
         line = self._line(self._place)
         what = f"a comma is missing between records {self._index - 1} and {self._index} (before line {line})"
         fix = f"Put a comma between records {self._index - 1} and {self._index}, before line {line}."
-        self._faults.error(what, line, fix, kind=FixKind.EDIT)
+        edit = Edit(self._stop, self._stop, ",") if self._text[self._place] == "{" else None
+        self._faults.error(what, line, fix, edit=edit)
 
     def _end(self) -> None:
         self._place += 1
@@ -256,7 +311,7 @@ class ArrayScanner:
     def _not_json(self, index: int, value: Any, start: int, end: int) -> None:
         places = (m.start() for m in _STRING_OR_CONSTANT.finditer(self._text, start, end) if m.group(1))
         line = self._line(next(places, start))
-        record_id = _own_id(value)
+        record_id = own_id(value)
         name = f" ({record_id})" if record_id else ""
         what = f"record {index}{name} holds {self._decoder.constant}, which is not JSON (line {line})"
         self._faults.error(what, line, f"Write a number or null on line {line}.", record_id=record_id)
@@ -268,10 +323,13 @@ class ArrayScanner:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         line = self._line(min(at, len(self._text)))
         self._place = self._resume_after(start)
-        if self._place >= len(self._text) and self._is_whole and at >= len(self._text.rstrip()) - 1:
+        ends_early = at >= len(self._text.rstrip()) - 1 or reason.startswith("Unterminated string")
+        if self._place >= len(self._text) and self._is_whole and ends_early:
             what = f"the file ends inside record {self._index} (line {line})"
-            self._faults.error(what, line, "Get the whole file again; it looks cut off.")
+            fix = "Remove the half record and close the array, or get the whole file again if more is lost."
+            self._faults.error(what, line, fix, edit=self._closing())
             return
+        self._start, self._stop = self._base + start, self._base + self._place
         what = f"record {self._index} does not parse: {reason} (line {line})"
         self._faults.error(what, line, f"Mend the JSON on line {line}.")
 
@@ -303,32 +361,6 @@ class ArrayScanner:
         return None
 
 
-def scan_lines(lines: Iterator[str], faults: SyntaxFaults) -> Iterator[tuple[int, Any]]:
-    """Yield `(index, value)` of every line that parses; blank lines don't count as records."""
-    decoder = RecordDecoder()
-    index = -1
-    for number, line in enumerate(lines, start=1):
-        text = line.strip(" \t\r\n")
-        if not text:
-            continue
-        index += 1
-        try:
-            value, end = decoder.decode(text, 0)
-        except ValueError as error:
-            reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-            faults.error(f"record {index} does not parse: {reason} (line {number})", number, f"Mend the JSON on line {number}.")
-            continue
-        if end < len(text):
-            what = f"something follows record {index} on line {number}"
-            faults.error(what, number, f"Leave one record on line {number}.", kind=FixKind.EDIT)
-        elif decoder.constant is not None:
-            what = f"record {index} holds {decoder.constant}, which is not JSON (line {number})"
-            faults.error(what, number, f"Write a number or null on line {number}.", record_id=_own_id(value))
-        elif not text.isascii() and _UNDECODED_BYTE.search(text):
-            faults.bad_bytes(index, number)
-        else:
-            yield index, value
-
-
-def _own_id(value: Any) -> str | None:
+def own_id(value: Any) -> str | None:
+    """Return the id that a record gives itself, as messages show it."""
     return shown(value["id"]) if isinstance(value, dict) and value.get("id") is not None else None
