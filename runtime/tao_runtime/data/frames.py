@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from tao_runtime.data.patches import resize_frames
-from tao_runtime.errors import Finding, TaoError, Where
 from tao_runtime.media.decode import decode_frames
+from tao_runtime.media.images import missing_media, unreadable_image
 from tao_runtime.media.probe import probe_video
 from tao_runtime.media.sampling import VisionGeometry, VisionOptions, image_size, plan_frames
 
@@ -108,17 +108,13 @@ def _read_image(path: Path) -> Tensor:
             shown = ImageOps.exif_transpose(image).convert("RGB")
             return torch.from_numpy(np.array(shown)).permute(2, 0, 1).unsqueeze(0)
     except (UnidentifiedImageError, OSError, SyntaxError) as error:
-        what = f"{path} does not decode as an image: {error}"
-        finding = Finding("DATA_IMAGE_UNREADABLE", what, Where(file=str(path)), "Replace the file, or leave this record out.")
-        raise TaoError(finding) from None
+        raise unreadable_image(path, error) from None
 
 
 def _identity(path: Path) -> tuple[str, int, int, int, int]:
     try:
         status = path.stat()
     except OSError:
-        what = f"{path} does not exist"
-        finding = Finding("DATA_MEDIA_MISSING", what, Where(file=str(path)), "Give the media folder that holds it.", rule="D3")
-        raise TaoError(finding) from None
+        raise missing_media(path) from None
     # The time of change is the one that `cp -p` and os.utime can't put back.
     return str(path), status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -201,6 +201,18 @@ def frame_size(
     return smart_resize(height, width, geometry.token_px, min_px, max_px)
 
 
+def budget_tokens(
+    options: VisionOptions, geometry: VisionGeometry, *, sequence_tokens: int = DEFAULT_SEQUENCE_TOKENS
+) -> float | None:
+    """Return how many tokens `total_pixels` leaves one video; None where every frame's size is given.
+
+    A `FramePlan` with more tokens is one whose frames the min_pixels floor keeps larger than their share.
+    """
+    if options.resized_height is not None or options.resized_width is not None:
+        return None
+    return sequence_tokens * 0.9 if options.total_pixels is None else options.total_pixels / geometry.token_px**2
+
+
 def image_size(height: int, width: int, options: VisionOptions, geometry: VisionGeometry = VisionGeometry()) -> tuple[int, int]:
     """Return height and width, px, that an image is resized to."""
     fixed = _fixed_size(options, geometry)

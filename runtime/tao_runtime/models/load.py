@@ -20,6 +20,7 @@ from tao_runtime.hub.cache import ModelCache
 from tao_runtime.hub.findings import Asking
 from tao_runtime.hub.names import HubModel, parse_model
 from tao_runtime.hub.snapshot import StagedModel, find_snapshot
+from tao_runtime.media.geometry import read_geometry
 from tao_runtime.media.pixels import PixelStatistics
 from tao_runtime.media.sampling import VisionGeometry
 from tao_runtime.models.attention import Attention, choose_attention
@@ -128,11 +129,7 @@ def vision_geometry(folder: str | Path) -> VisionGeometry:
     Raises:
         TaoError: RUN_MODEL_UNSUPPORTED when the model has no Qwen3-VL vision tower.
     """
-    path = model_folder(folder)
-    vision = _read_json(path / "config.json").get("vision_config")
-    if not isinstance(vision, dict) or "patch_size" not in vision:
-        raise _fault("RUN_MODEL_UNSUPPORTED", f"{path} has no vision tower", folder, "Use a model of the Qwen3-VL family.")
-    return VisionGeometry(vision["patch_size"], vision.get("spatial_merge_size", 2), vision.get("temporal_patch_size", 2))
+    return read_geometry(model_folder(folder))
 
 
 def attention_choice(folder: str | Path, device: torch.device | str) -> Attention:
