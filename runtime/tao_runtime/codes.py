@@ -182,6 +182,9 @@ CODES: dict[str, Code] = {
     "DATA_ID_DUPLICATE": Code("Two records have the same id.", "D13"),
     "DATA_OPTIONS_DUPLICATE": Code("A question offers the same option twice.", "D13"),
     "DATA_ANSWERS_IMBALANCED": Code("The most frequent answer is more than nine times as frequent as the rarest.", "D13"),
+    "DATA_FORM_CANNOT_HOLD": Code("A form of annotations has no place for part of a record."),
+    "DATA_FORM_EDITED": Code("A converted record was edited, so that its note for the way back no longer fits."),
+    "DATA_VALUE_NOT_JSON": Code("A record holds a value that JSON has not."),
     # Media files
     "DATA_MEDIA_FOLDER_MISSING": Code("The media folder does not exist.", "D3"),
     "DATA_MEDIA_MISSING": Code("A media file named by a record does not exist or can't be read.", "D3"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from tao_runtime.cli.output import Parser
 
-WORD_MODULES = ("tao_runtime.cli.data_lint",)
+WORD_MODULES = ("tao_runtime.cli.data_lint", "tao_runtime.cli.data_convert")
 
 
 def add_parser(commands: Any, summary: str) -> None:

@@ -16,6 +16,7 @@ from tao_runtime.errors import Finding, TaoError, Where
 from tao_runtime.media.forms import Form, file_fault, form_remarks, look_at, text_chunks, text_lines
 from tao_runtime.media.jsonlines import LineScanner
 from tao_runtime.media.jsonscan import ArrayScanner, SyntaxFaults
+from tao_runtime.media.parquet_rows import is_exact_layout, record_of_row
 from tao_runtime.media.wrapped import ObjectScanner
 
 MediaKind = Literal["video", "image"]
@@ -219,9 +220,11 @@ def _parquet_values(path: Path, faults: SyntaxFaults) -> Iterator[tuple[int, Any
 
     index = 0
     try:
-        for batch in pq.ParquetFile(path).iter_batches(batch_size=4096):
-            for record in batch.to_pylist():
-                yield index, {key: value for key, value in record.items() if value is not None}
+        file = pq.ParquetFile(path)
+        is_exact = is_exact_layout(file.metadata.metadata)
+        for batch in file.iter_batches(batch_size=4096):
+            for row in batch.to_pylist():
+                yield index, record_of_row(row, is_exact=is_exact)
                 index += 1
     except (pa.ArrowException, ValueError) as error:
         faults.error(f"the Parquet file does not read: {str(error).splitlines()[0]}", 1, "Write the file again.")
