@@ -42,6 +42,7 @@ class LintResult:
         media_names: the media files as records write them, to compare sets with.
         media_facts: what was measured of each readable video, by its name as records write it; empty when media were not
             looked at.
+        right_names: the right name of each file that records name in another letter case.
         findings: bounded in number.
         counts: how often each code and severity was found in all.
         checked: numbers of the rules that were applied.
@@ -55,6 +56,7 @@ class LintResult:
     num_media: int
     media_names: frozenset[str]
     media_facts: Mapping[str, VideoFacts]
+    right_names: Mapping[str, str]
     findings: list[Finding]
     counts: Mapping[tuple[str, Severity], int]
     checked: tuple[str, ...]
@@ -127,6 +129,7 @@ def lint_annotations(
         num_media=len(media_names),
         media_names=frozenset(media_names),
         media_facts={} if media_checks is None else media_checks.facts,
+        right_names={} if media_checks is None else media_checks.right_names,
         findings=[*out.summary(), *([] if why_not is None or not media_names else [_not_looked(out.file, why_not)])],
         counts=out.counts,
         checked=checked,

@@ -8,17 +8,21 @@ import sys
 from typing import Any
 
 from tao_runtime.dataset.collector import Collector
+from tao_runtime.dataset.repair_record import (
+    SPECIAL_TOKEN,
+    Change,
+    is_number,
+    role_changes,
+    tag_changes,
+    token_changes,
+    turn_split,
+)
 from tao_runtime.errors import FixKind, Severity
 from tao_runtime.media.annotations import ROLE_OF, media_of, turns_of
 from tao_runtime.media.quoting import as_json, shown
 
-# The special tokens of Qwen3-VL: in a text they stand for pictures or turns that are not there.
-SPECIAL_TOKEN = re.compile(
-    r"<\|(?:(?:vision|object_ref|box|quad)_(?:start|end)|(?:vision|image|video|fim)_pad|im_start|im_end|endoftext)\|>"
-)
 _OPTION = re.compile(r"^[ \t]*\(?([A-H])[).:][ \t]*(\S.*)$", re.MULTILINE)
 _MEDIA_KEYS_BUT_VIDEO = frozenset({"videos", "image", "images"})
-_EDIT = FixKind.EDIT
 
 Media = list[tuple[Any, Any]]
 Turns = list[tuple[Any, Any]]
@@ -49,8 +53,8 @@ class FieldChecks:
         media, turns = media_of(raw), turns_of(raw)
         self._check_turns(record, raw, turns)
         texts = [text for _, text in turns if isinstance(text, str)]
-        self._check_tokens(record, texts)
-        self._check_tags(record, texts, media)
+        self._check_tokens(record, raw, texts)
+        self._check_tags(record, raw, texts, media)
         videos = [path for kind, path in media if kind == "video"]
         if videos:
             self._check_fps(record, raw, videos)
@@ -75,7 +79,7 @@ class FieldChecks:
             add("DATA_TURNS_MISSING", what, "Add the missing turn.", record=record)
         elif roles[:2] == ["assistant", "user"]:
             what = f"the first turn is from {turns[0][0]}, the second from {turns[1][0]}"
-            add("DATA_TURNS_ROLES", what, "Exchange the first two turns.", record=record, kind=_EDIT)
+            add("DATA_TURNS_ROLES", what, "Exchange the first two turns.", record=record, kind=_kind(role_changes(raw)))
         elif roles[:2] != ["user", "assistant"]:
             what = f"the first two turns are from {as_json(turns[0][0])} and {as_json(turns[1][0])}, not human and gpt"
             fix = "Put the question first, the answer second; a system text belongs into custom.system_prompt."
@@ -83,7 +87,7 @@ class FieldChecks:
         if len(turns) > 2:
             what = f"{len(turns)} turns; Cosmos-RL trains on the first two only"
             fix = "Write each further question and answer as a record of its own."
-            add("DATA_TURNS_EXTRA", what, fix, record=record, severity=Severity.WARNING, kind=_EDIT)
+            add("DATA_TURNS_EXTRA", what, fix, record=record, severity=Severity.WARNING, kind=_kind(turn_split(raw)))
         for place, (role, text) in enumerate(turns):
             self._check_text(record, place, text, answered_by=role if roles[place] == "assistant" else None)
 
@@ -99,19 +103,20 @@ class FieldChecks:
 
     def _not_text(self, record: tuple[int, Any], place: int, value: Any) -> None:
         what = f"the value of turn {place} is {as_json(value)}, not a text"
-        if isinstance(value, (int, float)):
-            self._out.add("DATA_TURN_NOT_TEXT", what, f'Write it as text: "{value}".', record=record, kind=_EDIT)
+        if is_number(value):
+            self._out.add("DATA_TURN_NOT_TEXT", what, f'Write it as text: "{value}".', record=record, kind=FixKind.EDIT)
         else:
             self._out.add("DATA_TURN_NOT_TEXT", what, "Write the turn as text.", record=record)
 
-    def _check_tokens(self, record: tuple[int, Any], texts: list[str]) -> None:
+    def _check_tokens(self, record: tuple[int, Any], raw: dict[str, Any], texts: list[str]) -> None:
         found = sorted({token for text in texts if "<|" in text for token in SPECIAL_TOKEN.findall(text)})
         if found:
             names = ", ".join(found)
             fix = f"Remove {names} from the text."
-            self._out.add("DATA_LITERAL_TOKENS", f"the text contains {names}", fix, record=record, kind=_EDIT)
+            kind = _kind(token_changes(raw))
+            self._out.add("DATA_LITERAL_TOKENS", f"the text contains {names}", fix, record=record, kind=kind)
 
-    def _check_tags(self, record: tuple[int, Any], texts: list[str], media: Media) -> None:
+    def _check_tags(self, record: tuple[int, Any], raw: dict[str, Any], texts: list[str], media: Media) -> None:
         tags = [(kind, sum(text.count(f"<{kind}>") for text in texts)) for kind in ("video", "image")]
         held = {kind: sum(one == kind for one, _ in media) for kind, _ in tags}
         wrong = [(kind, count) for kind, count in tags if count != held[kind]]
@@ -121,11 +126,15 @@ class FieldChecks:
             front = "".join(f"<{kind}>\\n" * held[kind] for kind, _ in tags)
             what = f"{len(media)} media and no tag for them in the text"
             fix = f'Begin the question with "{front}".'
-            self._out.add("DATA_TAG_MISSING", what, fix, record=record, severity=Severity.WARNING, kind=_EDIT)
+            mendable = _kind(tag_changes(raw))
+            self._out.add("DATA_TAG_MISSING", what, fix, record=record, severity=Severity.WARNING, kind=mendable)
             return
         what = ", ".join(f"{count} <{kind}> for {held[kind]} {kind} files" for kind, count in wrong)
+        if not media:
+            self._out.add("DATA_TAG_COUNT", what, "Name the media of this record, or remove the tags.", record=record)
+            return
         fix = ", ".join(f"Write <{kind}> {held[kind]} times" for kind, _ in wrong)
-        self._out.add("DATA_TAG_COUNT", what, f"{fix} in the question.", record=record, kind=_EDIT)
+        self._out.add("DATA_TAG_COUNT", what, f"{fix} in the question.", record=record, kind=_kind(tag_changes(raw)))
 
     def _check_fps(self, record: tuple[int, Any], raw: dict[str, Any], videos: list[Any]) -> None:
         fps = raw.get("video_fps")
@@ -138,6 +147,11 @@ class FieldChecks:
         else:
             code, what = "DATA_VIDEO_FPS_INVALID", f"video_fps is {as_json(fps)}, not a number above 0"
         self.fps_faults.append((*record, code, what, videos))
+
+
+def _kind(mend: list[Change] | tuple[object, object] | None) -> FixKind:
+    """Return how a fault is mended, from what `repair_record` says of it."""
+    return FixKind.EDIT if mend else FixKind.MANUAL
 
 
 def plain_parts(raw: dict[str, Any]) -> tuple[Media, Turns] | None:

@@ -35,10 +35,13 @@ class MediaState:
     Attributes:
         fault: code, fact, fix and kind of fix; None when the file is there.
         facts: what probing measured; None for images and for what can't be used.
+        right_name: the name of the one usable file that differs from the name in small and capital letters only; `fault` and
+            `facts` then are those of the wrong name and of this file.
     """
 
     fault: tuple[str, str, str, FixKind] | None = None
     facts: VideoFacts | None = None
+    right_name: str | None = None
 
 
 class MediaChecks:
@@ -55,13 +58,18 @@ class MediaChecks:
         """What was measured of each readable video, by its name as records write it."""
         return {name: state.facts for name, state in self.states.items() if state.facts is not None}
 
+    @property
+    def right_names(self) -> dict[str, str]:
+        """The right name of each file that records name in another letter case."""
+        return {name: state.right_name for name, state in self.states.items() if state.right_name is not None}
+
     def take(self, index: int, raw: dict[str, Any], media: list[tuple[Any, Any]]) -> None:
         """Remember the media of one record."""
         videos = [path for kind, path in media if kind == "video"]
         rates = iter(_rates(raw.get("video_fps"), len(videos)))
         for kind, path in media:
             rate = next(rates) if kind == "video" else None
-            key = path if isinstance(path, str) else repr(path)
+            key = _key(path)
             if not isinstance(path, str):
                 self.states[key] = MediaState(_invalid(f"the {kind} is {as_json(path)}, not the path of a file"))
             self._uses.setdefault(key, MediaUse(kind)).records.append((index, raw.get("id"), rate, videos))
@@ -78,16 +86,12 @@ class MediaChecks:
                 code, what, fix, kind = state.fault
                 for index, own_id, *_ in use.records:
                     self._out.add(code, what, fix, record=(index, own_id), kind=kind)
-            elif state.facts is not None:
+            if state.facts is not None:
                 self._judge(key, use, state.facts)
 
     def right_rate(self, videos: Sequence[Any]) -> float | list[float] | None:
         """Return what video_fps should be for a record with these videos; None when one of them was not measured."""
-        facts = [self.states[path].facts if isinstance(path, str) and path in self.states else None for path in videos]
-        rates = [round(one.average_fps, 6) for one in facts if one is not None]
-        if len(rates) < len(videos):
-            return None
-        return rates[0] if len(set(rates)) == 1 else rates
+        return right_rate([self.states[path].facts if path in self.states else None for path in map(_key, videos)])
 
     def _judge(self, name: str, use: MediaUse, facts: VideoFacts) -> None:
         for index, own_id, rate, videos in use.records:
@@ -133,7 +137,7 @@ class MediaFolder:
         """Say whether a name leads to usable media; videos are measured."""
         fault = self._fault(name)
         if fault is not None:
-            return MediaState(fault)
+            return self._other_case(name, kind) or MediaState(fault)
         path = os.path.join(self._root, name)  # noqa: PTH118 - pathlib would drop what os.path.realpath needs
         try:
             if kind == "video":
@@ -170,11 +174,22 @@ class MediaFolder:
         if found == os.path.normpath(name):
             what = f"{shown(name)} is a link that leads nowhere, or no regular file"
             return "DATA_MEDIA_MISSING", what, "Put a file there, or leave this record out.", FixKind.MANUAL
-        if found is not None:
-            what = f"{shown(name)} does not exist; {shown(found)} does, and names tell small from capital letters"
-            return "DATA_MEDIA_MISSING", what, f'Write "{shown(found)}".', FixKind.EDIT
         what = f"{shown(name)} does not exist in {self._named}"
         return "DATA_MEDIA_MISSING", what, "Put the file there, or leave this record out.", FixKind.MANUAL
+
+    def _other_case(self, name: str, kind: str) -> MediaState | None:
+        """Look at the one file whose name differs in small and capital letters only; None when there is no such file."""
+        found = None if "\0" in name else self._in_other_case(name)
+        if found is None or found == os.path.normpath(name) or self._fault(found) is not None:
+            return None
+        state = self.look(found, kind)
+        what = f"{shown(name)} does not exist; {shown(found)} does, and names tell small from capital letters"
+        if state.fault is not None:
+            what = f"{shown(name)} does not exist; {shown(found)} does, but it is of no use: {state.fault[1]}"
+            return MediaState(
+                ("DATA_MEDIA_MISSING", what, "Put the right file there, or leave this record out.", FixKind.MANUAL)
+            )
+        return MediaState(("DATA_MEDIA_MISSING", what, f'Write "{shown(found)}".', FixKind.EDIT), state.facts, found)
 
     def _in_other_case(self, name: str) -> str | None:
         """Return the one existing name that differs in small and capital letters only."""
@@ -209,6 +224,21 @@ def frames_to_try(facts: VideoFacts, vision: VisionOptions | None) -> list[int]:
         except TaoError:  # rule D5: no frames can be sampled, which is told with the other findings about tokens
             pass
     return sorted({indices[0], indices[len(indices) // 2], indices[-1]})
+
+
+def right_rate(facts: Sequence[VideoFacts | None]) -> float | list[float] | None:
+    """Return the video_fps of a record from what was measured of its videos: one number where they agree, else one for each.
+
+    None when one of them was not measured, or when there are none.
+    """
+    rates = [round(one.average_fps, 6) for one in facts if one is not None]
+    if not rates or len(rates) < len(facts):
+        return None
+    return rates[0] if len(set(rates)) == 1 else rates
+
+
+def _key(path: Any) -> str:
+    return path if isinstance(path, str) else repr(path)
 
 
 def agrees(rate: float, facts: VideoFacts) -> bool:
