@@ -101,16 +101,18 @@ def found(document: dict[str, Any], severity: str = "error") -> list[tuple]:
 def test_a_sound_launch_passes_and_says_what_was_not_looked_at(preflight, spec):
     code, document = preflight("--spec", spec)
     assert (code, document["ok"], found(document), found(document, "warning")) == (0, True, [], [])
-    assert {name for _, name in found(document, "skipped")} == {"HOST_NOT_CHECKED"}
-    assert [one["subject"] for one in document["data"]["skipped"]] == ["host"]
+    assert {name for _, name in found(document, "skipped")} == {"DATA_TOKENS_NOT_CHECKED", "HOST_NOT_CHECKED"}
+    assert [one["subject"] for one in document["data"]["skipped"]] == ["tokens, D5, D6, D7, D8, D14", "host"]
     assert document["data"]["datasets"][0]["num_records"] == 4
 
 
 def test_without_a_spec_spec_access_and_host_are_skipped_never_passed(preflight, dataset):
     code, document = preflight("--dataset", dataset)
     assert code == 0
-    assert {name for _, name in found(document, "skipped")} == {"SPEC_NOT_CHECKED", "ACCESS_NOT_CHECKED", "HOST_NOT_CHECKED"}
-    assert {"spec", "access", "host"} == {one["subject"] for one in document["data"]["skipped"]}
+    unchecked = {f"{part}_NOT_CHECKED" for part in ("SPEC", "ACCESS", "HOST", "DATA_TOKENS")}
+    assert {name for _, name in found(document, "skipped")} == unchecked
+    subjects = {one["subject"] for one in document["data"]["skipped"]}
+    assert subjects == {"spec", "access", "host", "tokens, D5, D6, D7, D8, D14"}
     assert not [one for one in document["data"]["checked"] if one["subject"] in {"spec", "access", "host"}]
 
 
@@ -264,7 +266,7 @@ def test_the_table_is_grouped_counted_worst_first_and_bounded(repository, datase
     (dataset / "annotations.json").write_text(json.dumps(many))
     done = run_script(repository, "--dataset", dataset)
     lines = done.stdout.splitlines()
-    assert lines[0] == "2000 errors, 1 warning, 3 skipped"
+    assert lines[0] == "2000 errors, 1 warning, 4 skipped"
     heads = [line.split()[1] for line in lines if line.split(" ")[0] in {"error", "warning", "skipped"} and "  " in line][:2]
     assert heads == ["DATA_VIDEO_FPS_MISSING", "DATA_TURNS_EXTRA"]
     assert len(lines) < 40

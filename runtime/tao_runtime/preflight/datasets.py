@@ -12,6 +12,7 @@ from tao_runtime.dataset.collector import Selection
 from tao_runtime.dataset.lint import ANNOTATIONS_IN_ROOT, LintResult, lint_annotations
 from tao_runtime.errors import Finding, Severity, TaoError, Where
 from tao_runtime.media.quoting import shown
+from tao_runtime.media.sampling import VisionOptions
 from tao_runtime.preflight.report import Check
 
 TRAINING, VALIDATION = "training", "validation"
@@ -70,9 +71,11 @@ def named_source(annotations: str | None, media_dir: str | None, root: str | Non
     return str(Path(root) / ANNOTATIONS_IN_ROOT), root
 
 
-def check_sources(sources: list[DatasetSource], *, with_media: bool) -> dict[str, LintResult]:
-    """Check every data set; return the results by role."""
-    return {s.role: lint_annotations(s.annotations, s.media_dir, with_media=with_media) for s in sources}
+def check_sources(
+    sources: list[DatasetSource], *, with_media: bool, vision: VisionOptions | None = None
+) -> dict[str, LintResult]:
+    """Check every data set; return the results by role. `vision` says which frames the launch will sample."""
+    return {s.role: lint_annotations(s.annotations, s.media_dir, with_media=with_media, vision=vision) for s in sources}
 
 
 def shared_media(results: dict[str, LintResult], sources: list[DatasetSource]) -> list[Finding]:

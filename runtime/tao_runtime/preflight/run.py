@@ -12,6 +12,7 @@ from tao_runtime.config.names import COSMOS_REASON
 from tao_runtime.config.rules import NO_FACTS, Facts
 from tao_runtime.dataset.collector import Selection
 from tao_runtime.dataset.lint import LintResult
+from tao_runtime.dataset.lint_tokens import reading_of
 from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, Severity, TaoError, Where, in_file
 from tao_runtime.hub.connection import Limits
@@ -27,6 +28,7 @@ from tao_runtime.preflight.datasets import (
     sources_in,
 )
 from tao_runtime.preflight.report import Check, Report
+from tao_runtime.preflight.tokens import check_tokens
 from tao_runtime.spec.build import BuiltSpec, build_spec
 from tao_runtime.spec.files import read_spec_file
 from tao_runtime.spec.secrets import secret_findings
@@ -74,17 +76,19 @@ def run_preflight(request: PreflightRequest, environment: Environment) -> Report
     base, unreadable = _read_base(request)
     first = None if base is None else build_spec(request.skill, request.action, request.overrides, base)
     sources = _sources(request, {} if first is None else first.value)
-    results = check_sources(sources, with_media=request.with_media)
+    reading = None if first is None else reading_of(first.model, request.backend)
+    results = check_sources(sources, with_media=request.with_media, vision=None if reading is None else reading.options)
     facts = _facts(request, results)
     built = None if base is None else build_spec(request.skill, request.action, request.overrides, base, facts=facts)
     data = _data_part(sources, results)
     spec = _spec_part(request, built, environment)
     access = _access_part(request, built, environment)
-    parts = (Part(findings=unreadable), data, spec, access, _host_part())
+    tokens = check_tokens(reading, results, environment, request.selection)
+    parts = (Part(findings=unreadable), data, Part(tokens.findings, tokens.checks), spec, access, _host_part())
     return Report(
         findings=tuple(request.selection.filtered([finding for part in parts for finding in part.findings])),
         checks=(*(check for part in parts for check in part.checks), *selection_checks(request.selection)),
-        totals=_totals(results),
+        totals=_totals(results) + tokens.totals,
         details={
             "spec": None if request.spec is None else str(request.spec),
             "action": request.action,

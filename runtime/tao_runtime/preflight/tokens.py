@@ -1,0 +1,79 @@
+"""Count what the model will read of every record of a launch, and hold it against the spec (rules D5 to D8, D14)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tao_runtime.dataset.collector import Selection
+from tao_runtime.dataset.lint import LintResult
+from tao_runtime.dataset.lint_tokens import TOKEN_CODES, TOKEN_RULES, Reading, TokenChecks, counted_records
+from tao_runtime.environment import Environment
+from tao_runtime.errors import Finding, FixKind, Severity, TaoError, Where
+from tao_runtime.hub.local import local_folder
+from tao_runtime.media.geometry import read_most_positions
+from tao_runtime.plan.tokens import open_counter
+from tao_runtime.preflight.report import Check
+
+_RULES = f"{', '.join(TOKEN_RULES[:-1])} and {TOKEN_RULES[-1]}"
+
+
+@dataclass(slots=True)
+class TokenReport:
+    """Hold what was counted, or why nothing was."""
+
+    findings: list[Finding] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+    totals: Counter[tuple[str, Severity]] = field(default_factory=Counter)
+
+
+def check_tokens(
+    reading: Reading | None, results: Mapping[str, LintResult], environment: Environment, selection: Selection
+) -> TokenReport:
+    """Count every record of every data set.
+
+    Args:
+        reading: how the spec has records read; None when there is no spec that says it.
+        results: data sets that were linted, by role.
+        environment: says where the Hub's cache is.
+        selection: when it wants no code of these rules, nothing is counted.
+    """
+    report = TokenReport()
+    if not results or not any(map(selection.wants, TOKEN_CODES)):
+        return report
+    seen = {role: result for role, result in results.items() if result.was_read}
+    if reading is None:
+        return _skipped(report, "no spec says how records are read", "Pass --spec FILE.")
+    without_media = [result for result in seen.values() if result.media_dir is None and result.media_names]
+    if without_media:
+        why = f"the media of {without_media[0].annotations} were not looked at"
+        return _skipped(report, why, "Pass --media-dir DIR, a folder that is there, and leave out --no-media.")
+    try:
+        folder = local_folder(reading.model, environment, reading.model_key)
+        counter = open_counter(folder, reading.options, reading.system_prompt)
+        most_positions = read_most_positions(folder)
+    except TaoError as error:
+        return _skipped(report, error.findings[0].what, error.findings[0].fix)
+    for role, result in seen.items():
+        checks = TokenChecks(str(result.annotations), reading, result.media_facts)
+        for _ in counted_records(result.annotations, result.media_dir, counter, checks):
+            pass
+        report.findings += checks.findings(most_positions)
+        report.totals.update(checks.counts)
+        report.checks.append(Check(f"{role} tokens", _outcome(checks)))
+    return report
+
+
+def _outcome(checks: TokenChecks) -> str:
+    counted = f"{checks.num_counted} records counted, the longest has {checks.longest} of {checks.reading.max_length} tokens"
+    left_out = f"; {checks.num_uncounted} have faults that keep them from being counted" if checks.num_uncounted else ""
+    return f"{counted}{left_out}; {', '.join(TOKEN_RULES if checks.reading.cuts else TOKEN_RULES[:-1])}"
+
+
+def _skipped(report: TokenReport, why: str, fix: str) -> TokenReport:
+    kind = FixKind.COMMAND if fix.startswith("hf download") else FixKind.MANUAL
+    what = f"the tokens of records were not counted (rules {_RULES}): {why}"
+    report.findings.append(Finding("DATA_TOKENS_NOT_CHECKED", what, Where(), fix, Severity.SKIPPED, kind, "D6"))
+    report.checks.append(Check(f"tokens, {', '.join(TOKEN_RULES)}", why, is_skipped=True))
+    return report
