@@ -185,6 +185,12 @@ CODES: dict[str, Code] = {
     "DATA_FORM_CANNOT_HOLD": Code("A form of annotations has no place for part of a record."),
     "DATA_FORM_EDITED": Code("A converted record was edited, so that its note for the way back no longer fits."),
     "DATA_VALUE_NOT_JSON": Code("A record holds a value that JSON has not."),
+    "DATA_SPLIT_IMPOSSIBLE": Code("A set can't be split as asked without a video on two sides."),
+    "DATA_SPLIT_UNEVEN": Code("A side of a split differs from what was asked, because records of one video stay together."),
+    "DATA_SPLIT_LEFTOVER": Code("The folder of a split holds a side of an earlier one."),
+    "DATA_SELECTION_EMPTY": Code("No record meets what was asked for."),
+    "DATA_SELECTION_SHORT": Code("More records are to be drawn than there are."),
+    "DATA_SELECTION_UNKNOWN_IDS": Code("Records were asked for by ids that no record has."),
     # Media files
     "DATA_MEDIA_FOLDER_MISSING": Code("The media folder does not exist.", "D3"),
     "DATA_MEDIA_MISSING": Code("A media file named by a record does not exist or can't be read.", "D3"),

@@ -7,7 +7,12 @@ from typing import Any
 
 from tao_runtime.cli.output import Parser
 
-WORD_MODULES = ("tao_runtime.cli.data_lint", "tao_runtime.cli.data_convert")
+WORD_MODULES = (
+    "tao_runtime.cli.data_lint",
+    "tao_runtime.cli.data_convert",
+    "tao_runtime.cli.data_split",
+    "tao_runtime.cli.data_select",
+)
 
 
 def add_parser(commands: Any, summary: str) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from tao_runtime.dataset.changes import apply, are_changes, differences, is_same
 from tao_runtime.dataset.collector import Collector
+from tao_runtime.dataset.copying import no_place_for_header
 from tao_runtime.dataset.record_forms import (
     REASON_FORMAT,
     CannotHoldError,
@@ -26,7 +27,7 @@ from tao_runtime.dataset.record_forms import (
 )
 from tao_runtime.dataset.source import Source, unwritable_value
 from tao_runtime.dataset.writing import Container, writing_set
-from tao_runtime.errors import Finding, FixKind, Severity, TaoError, raise_errors
+from tao_runtime.errors import Finding, Severity, TaoError, raise_errors
 
 NOTE_KEYS = {
     RecordForm.LLAVA: "_from_llava",
@@ -71,7 +72,7 @@ def convert_set(source: Source, out: Path | None, container: Container, form: Re
     first = next(records, None)
     header = _target_header(source, form, None if first is None else first[1])
     if header is not None and container is not Container.JSON:
-        raise TaoError(_no_place_for_header(container))
+        raise TaoError(no_place_for_header(container))
     with writing_set(out, container, header) as write:
         for index, raw in records if first is None else chain([first], records):
             try:
@@ -228,9 +229,3 @@ def _fix(form: RecordForm | None) -> str:
     if form is RecordForm.REASON:
         return "Leave it out with data select, or keep the set in the llava form."
     return "Rename the key that is taken, or keep the set in its form."
-
-
-def _no_place_for_header(container: Container) -> Finding:
-    what = f"a tao-vl-reason document is JSON; {container} has no place for its header"
-    fix = "Add --to llava: the header is then kept in the records, and restored by --to tao-vl-reason."
-    return Finding("USAGE_ARGUMENTS", what, fix=fix, fix_kind=FixKind.EDIT)
