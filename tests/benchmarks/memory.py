@@ -315,7 +315,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "memory.md"
 INTRODUCTION = """# Peak GPU memory: predicted and measured
 
 `tao-runtime plan` predicts the peak memory of a native run from config.json, the spec and the largest micro batch
-(`runtime/tao_runtime/plan/memory.py`). This page is written by `tests/benchmarks/memory.py --page docs/evidence/memory_h200.json`.
+(`runtime/tao_runtime/plan/memory.py`). `tests/benchmarks/memory.py --page docs/evidence/memory_h200.json` writes this page.
 Measured on one {device}, torch {torch}: Qwen3-VL of 2, 4 and 8 billion parameters with random weights, two optimizer
 steps each, `torch.cuda.max_memory_allocated`, GiB.
 
