@@ -12,15 +12,20 @@ setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt requirements-material.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[train,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[train,kubernetes,dev]'
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements-material.txt
 	touch $(READY)
 
-# Tests compare with ffmpeg's own frames and open pages in a real browser.
+# Tests compare with ffmpeg's own frames, open pages in a real browser, and ask a real SLURM and a real container engine.
+# Each is named by a program and the Debian package that brings it.
+PROGRAMS := ffmpeg:ffmpeg chromium:chromium slurmctld:slurm-wlm munged:munge podman:podman runc:runc busybox:busybox-static \
+  docker:docker.io setpriv:util-linux
+
 system:
-	@if ! command -v ffmpeg >/dev/null || ! command -v chromium >/dev/null; then \
-	  if [ "$$(id -u)" = 0 ]; then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends ffmpeg chromium fonts-dejavu-core >/dev/null; \
-	  else echo "Tests need two Debian packages: sudo apt-get install ffmpeg chromium" >&2; exit 5; fi; fi
+	@missing=$$(for pair in $(PROGRAMS); do PATH="$$PATH:/usr/sbin:/sbin" command -v $${pair%%:*} >/dev/null || echo $${pair##*:}; done); \
+	if [ -n "$$missing" ]; then \
+	  if [ "$$(id -u)" = 0 ]; then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing fonts-dejavu-core >/dev/null; \
+	  else echo "Tests need root for SLURM and containers, and these Debian packages: sudo apt-get install" $$missing >&2; exit 5; fi; fi
 
 demo: setup
 	$(BIN)/python scripts/demo/run.py

@@ -4,13 +4,18 @@ import importlib.util
 import os
 import platform
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tao_runtime.files import write_json
+
+if TYPE_CHECKING:
+    from platform_fixtures.container_engine import ContainerEngine
+    from platform_fixtures.slurm_cluster import SlurmCluster
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -109,3 +114,21 @@ class Soak:
 def soak(request: pytest.FixtureRequest) -> Soak:
     """Size and evidence of soak tests."""
     return Soak(in_full=request.config.getoption("--soak-in-full"))
+
+
+@pytest.fixture(scope="session")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SlurmCluster"]:
+    """A real SLURM of this machine; point commands to it with `slurm.variables`."""
+    from platform_fixtures.slurm_cluster import running_cluster
+
+    with running_cluster(tmp_path_factory.mktemp("slurm")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def docker_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator["ContainerEngine"]:
+    """A real engine with Docker's API and two small images; its DOCKER_HOST is `docker_engine.address`."""
+    from platform_fixtures.container_engine import running_engine
+
+    with running_engine(tmp_path_factory.mktemp("engine")) as engine:
+        yield engine

@@ -49,6 +49,14 @@ class Environment:
         results_root, job_id: where TAO expects status.json, when a platform set them.
         status_file: file for the status of a fault that comes before the results folder is known.
         world_size, rank, local_rank: set by torchrun; 1, 0, 0 without it.
+        cuda_visible_devices: as written, which may be empty (no device); None when unset.
+        docker_host: address of the container engine, None for the docker command's own default.
+        kubeconfig: configuration files of kubectl, None for its own default.
+        slurm_partition, slurm_account: what sbatch takes when it is not told.
+        master_port: port of the first rank, None for torchrun's own default.
+        state_dir: folder of job records.
+        cosmos_cache: folder of cosmos-rl's data set cache.
+        qwen_video_reader: decoder that qwen-vl-utils is told to use.
     """
 
     hf_token: str | None = field(default=None, repr=False)
@@ -63,6 +71,15 @@ class Environment:
     world_size: int = 1
     rank: int = 0
     local_rank: int = 0
+    cuda_visible_devices: str | None = None
+    docker_host: str | None = None
+    kubeconfig: str | None = None
+    slurm_partition: str | None = None
+    slurm_account: str | None = None
+    master_port: int | None = None
+    state_dir: Path = Path("~/.tao/jobs")
+    cosmos_cache: Path = Path("~/.cache/cosmos")
+    qwen_video_reader: str | None = None
 
 
 def read_environment(variables: Mapping[str, str] | None = None) -> Environment:
@@ -89,7 +106,22 @@ def read_environment(variables: Mapping[str, str] | None = None) -> Environment:
         world_size=_integer(env, "WORLD_SIZE", 1),
         rank=_integer(env, "RANK", 0),
         local_rank=_integer(env, "LOCAL_RANK", 0),
+        cuda_visible_devices=env.get("CUDA_VISIBLE_DEVICES"),
+        docker_host=_text(env, "DOCKER_HOST"),
+        kubeconfig=_text(env, "KUBECONFIG"),
+        slurm_partition=_text(env, "SBATCH_PARTITION"),
+        slurm_account=_text(env, "SBATCH_ACCOUNT"),
+        master_port=_integer(env, "MASTER_PORT", 0) or None,
+        state_dir=_path(env, "TAO_STATE_DIR") or _expanded("~/.tao/jobs"),
+        cosmos_cache=_path(env, "COSMOS_CACHE") or _expanded("~/.cache/cosmos"),
+        qwen_video_reader=_text(env, "FORCE_QWENVL_VIDEO_READER"),
     )
+
+
+def child_variables(variables: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment for a program that needs no credential: without what looks like one by name or by value."""
+    env = os.environ if variables is None else variables
+    return {name: value for name, value in env.items() if not _SECRET_NAME.search(name) and not _SECRET_SHAPE.search(value)}
 
 
 def redact(text: str, variables: Mapping[str, str] | None = None) -> str:

@@ -148,13 +148,13 @@ def test_a_token_is_in_no_file_that_the_check_leaves(preflight, tmp_path):
 def test_offline_is_skipped_with_a_warning_where_no_whole_copy_is_here(preflight, hub, environment):
     code, document = preflight(HF_HUB_OFFLINE="1")
     assert code == 0
-    assert codes(document, "skipped") == ["ACCESS_HF_OFFLINE", "HOST_NOT_CHECKED"]
+    assert codes(document, "skipped") == ["ACCESS_HF_OFFLINE"]
     assert codes(document, "warning") == ["ACCESS_MODEL_INCOMPLETE"]
     assert "model policy.model_name_or_path" in [one["subject"] for one in document["data"]["skipped"]]
     assert hub.seen == []
     stage_model(URI, environment)
     code, document = preflight(HF_HUB_OFFLINE="1")
-    assert (codes(document, "skipped"), codes(document, "warning")) == (["ACCESS_HF_OFFLINE", "HOST_NOT_CHECKED"], [])
+    assert (codes(document, "skipped"), codes(document, "warning")) == (["ACCESS_HF_OFFLINE"], [])
 
 
 def test_a_hub_that_is_down_is_a_warning_where_a_whole_copy_is_here(preflight, hub, environment):

@@ -47,6 +47,7 @@ def write_spec(path: Path, dataset: Path, **changes: Any) -> Path:
         "results_dir": str(path.parent / "out"),
         "train": {"train_batch_per_replica": 2, "train_policy": {"type": "sft", "mini_batch": 1}},
         "validation": {"enable": False},
+        "native": {"device": "cpu"},
         "policy": {"model_name_or_path": "hf_model://nvidia/Cosmos-Reason2-8B", "lora": {"r": 16}},
         "custom": {"train_dataset": {"annotation_path": str(dataset / "annotations.json"), "media_path": str(dataset)}},
     }
@@ -102,7 +103,7 @@ def test_a_sound_launch_passes_and_says_what_was_not_looked_at(preflight, spec):
     code, document = preflight("--spec", spec)
     assert (code, document["ok"], found(document), found(document, "warning")) == (0, True, [], [])
     assert {name for _, name in found(document, "skipped")} == {"DATA_TOKENS_NOT_CHECKED", "HOST_NOT_CHECKED"}
-    assert [one["subject"] for one in document["data"]["skipped"]] == ["tokens, D5, D6, D7, D8, D14", "host"]
+    assert [one["subject"] for one in document["data"]["skipped"]] == ["tokens, D5, D6, D7, D8, D14", "disk and memory"]
     assert document["data"]["datasets"][0]["num_records"] == 4
 
 

@@ -33,7 +33,24 @@ def add_parser(commands: Any, summary: str) -> None:
         default=30,
         help="wait so long for the Hub in all (default: %(default)s)",
     )
+    _add_place(parser)
     add_dataset_arguments(parser)
+
+
+def _add_place(parser: argparse.ArgumentParser) -> None:
+    place = parser.add_argument_group("where it will run")
+    place.add_argument(
+        "--platform",
+        choices=("local", "docker", "slurm", "kubernetes"),
+        help="where the launch will run (default: local for native; cosmos-rl must be told)",
+    )
+    place.add_argument("--image", metavar="REFERENCE", help="container image, tag or digest included")
+    place.add_argument("--partition", metavar="NAME", help="of SLURM (default: SBATCH_PARTITION, then the cluster's)")
+    place.add_argument("--account", metavar="NAME", help="of SLURM (default: SBATCH_ACCOUNT)")
+    place.add_argument("--namespace", metavar="NAME", help="of Kubernetes (default: the current context's)")
+    place.add_argument(
+        "--ask-nodes", action="store_true", help="start a job of one second that looks at the spec's paths from a SLURM node"
+    )
 
 
 def _run(arguments: argparse.Namespace) -> CommandResult:
@@ -41,6 +58,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     from tao_runtime.environment import read_environment
     from tao_runtime.hub.connection import Limits
     from tao_runtime.preflight.datasets import named_source
+    from tao_runtime.preflight.host_request import Place
     from tao_runtime.preflight.run import PreflightRequest, run_preflight
 
     annotations, media_dir = named_source(arguments.annotations, arguments.media_dir, arguments.dataset)
@@ -56,6 +74,14 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
         with_media=arguments.with_media,
         selection=select(arguments.only, arguments.skip),
         hub_limits=Limits(time_limit_s=float(arguments.hub_timeout)),
+        place=Place(
+            arguments.platform,
+            arguments.image,
+            arguments.partition,
+            arguments.account,
+            arguments.namespace,
+            asks_nodes=arguments.ask_nodes,
+        ),
     )
     report = run_preflight(request, read_environment())
     return CommandResult("preflight", report.to_dict(), report.findings, report.table(), text_shows_findings=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tao_runtime.codes import CODES
 from tao_runtime.config.names import COSMOS_REASON
 from tao_runtime.config.rules import NO_FACTS, Facts
 from tao_runtime.dataset.collector import Selection
@@ -27,11 +28,17 @@ from tao_runtime.preflight.datasets import (
     shared_media,
     sources_in,
 )
+from tao_runtime.preflight.host import num_visible_gpus, start_host_checks
+from tao_runtime.preflight.host_part import HostPart, Running
+from tao_runtime.preflight.host_request import HostRequest, Place
 from tao_runtime.preflight.report import Check, Report
 from tao_runtime.preflight.tokens import check_tokens
 from tao_runtime.spec.build import BuiltSpec, build_spec
 from tao_runtime.spec.files import read_spec_file
 from tao_runtime.spec.secrets import secret_findings
+
+_NOT_YET = {"H4", "H5", "H6"}
+HOST_CODES = tuple(code for code, entry in CODES.items() if code.startswith("HOST_") and entry.rule not in {None, *_NOT_YET})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +51,11 @@ class PreflightRequest:
         overrides: texts such as `train.epoch=3`, applied on top of the spec.
         annotations, media_dir: first data set of the action, instead of the spec's.
         backend: back end that will run the spec; None takes the spec's own.
-        num_gpus: GPUs that the job will have; None = not known.
+        num_gpus: GPUs that the job will have; None takes those that are visible here, when it runs here.
         with_media: False leaves media files alone.
         selection: which rules and codes count.
         hub_limits: bounds of the conversation with the Hub; None takes its defaults.
+        place: where the launch will run.
     """
 
     spec: Path | None = None
@@ -61,6 +69,7 @@ class PreflightRequest:
     with_media: bool = True
     selection: Selection = field(default_factory=Selection)
     hub_limits: Limits | None = None
+    place: Place = field(default_factory=Place)
 
 
 def run_preflight(request: PreflightRequest, environment: Environment) -> Report:
@@ -75,16 +84,25 @@ def run_preflight(request: PreflightRequest, environment: Environment) -> Report
     """
     base, unreadable = _read_base(request)
     first = None if base is None else build_spec(request.skill, request.action, request.overrides, base)
+    running = _start_host(request, first, environment)
     sources = _sources(request, {} if first is None else first.value)
     reading = None if first is None else reading_of(first.model, request.backend)
     results = check_sources(sources, with_media=request.with_media, vision=None if reading is None else reading.options)
-    facts = _facts(request, results)
+    host = HostPart() if running is None else running.result()
+    facts = _facts(request, results, num_visible_gpus(host))
     built = None if base is None else build_spec(request.skill, request.action, request.overrides, base, facts=facts)
     data = _data_part(sources, results)
     spec = _spec_part(request, built, environment)
     access = _access_part(request, built, environment)
     tokens = check_tokens(reading, results, environment, request.selection)
-    parts = (Part(findings=unreadable), data, Part(tokens.findings, tokens.checks), spec, access, _host_part())
+    parts = (
+        Part(findings=unreadable),
+        data,
+        Part(tokens.findings, tokens.checks),
+        spec,
+        access,
+        _host_part(request, running, host),
+    )
     return Report(
         findings=tuple(request.selection.filtered([finding for part in parts for finding in part.findings])),
         checks=(*(check for part in parts for check in part.checks), *selection_checks(request.selection)),
@@ -147,10 +165,28 @@ def _access_part(request: PreflightRequest, built: BuiltSpec | None, environment
     return Part(in_file(findings, str(request.spec)), checks, {"models": [model.to_dict() for model in models]})
 
 
-def _host_part() -> Part:
-    what = "the host was not looked at (rules H1, H2, H4 to H9)"
-    finding = _skipped("HOST_NOT_CHECKED", what, "Check GPUs, disk and memory by hand.")
-    return Part([finding], [Check("host", "not looked at by this command", is_skipped=True)])
+def _start_host(request: PreflightRequest, built: BuiltSpec | None, environment: Environment) -> Running | None:
+    """Let the host be looked at beside the data; None when nothing of it is known or wanted."""
+    if built is None or not any(request.selection.wants(code) for code in HOST_CODES):
+        return None
+    backend = request.backend or str(built.value.get("backend", "native"))
+    return start_host_checks(
+        HostRequest(request.action, backend, built.value, request.place, environment, num_gpus=request.num_gpus)
+    )
+
+
+def _host_part(request: PreflightRequest, running: Running | None, host: HostPart) -> Part:
+    only = request.selection.only
+    if running is None and (not only or any(request.selection.wants(code) for code in HOST_CODES) or only & _NOT_YET):
+        return _without_spec(request, "host", "HOST_NOT_CHECKED")
+    if running is None:
+        return Part(checks=[Check("host", "left out by --only or --skip", is_skipped=True)])
+    part = Part(list(host.findings), list(host.checks), {"host": dict(host.details)})
+    if not only or only & _NOT_YET:
+        why = "disk and memory were not compared with what the run needs"
+        part.findings.append(_skipped("HOST_NOT_CHECKED", why, "Look at `tao-runtime plan`, `df` and `free`."))
+        part.checks.append(Check("disk and memory", why, is_skipped=True))
+    return part
 
 
 def _without_spec(request: PreflightRequest, subject: str, code: str) -> Part:
@@ -182,15 +218,16 @@ def _sources(request: PreflightRequest, spec: Mapping[str, Any]) -> list[Dataset
     return [DatasetSource(first.role if first else TRAINING, annotations, media_dir), *rest]
 
 
-def _facts(request: PreflightRequest, results: dict[str, LintResult]) -> Facts:
+def _facts(request: PreflightRequest, results: dict[str, LintResult], num_visible: int | None) -> Facts:
+    num_gpus = request.num_gpus or num_visible
     first, validation = next(iter(results.values()), None), results.get(VALIDATION)
     if first is None or not first.was_read:
-        return Facts(backend=request.backend, num_gpus=request.num_gpus)
+        return Facts(backend=request.backend, num_gpus=num_gpus)
     return Facts(
         backend=request.backend,
         num_train_records=first.num_records,
         num_val_records=validation.num_records if validation is not None and validation.was_read else None,
-        num_gpus=request.num_gpus,
+        num_gpus=num_gpus,
         has_video=any(result.num_with_video for result in results.values()),
         stages_models=NO_FACTS.stages_models,
     )

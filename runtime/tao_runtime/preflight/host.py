@@ -1,0 +1,67 @@
+"""Check the place where a launch will run: this machine, a container engine, SLURM or Kubernetes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from tao_runtime.preflight.host_backends import backends_part
+from tao_runtime.preflight.host_docker import SUBJECT as DOCKER
+from tao_runtime.preflight.host_docker import docker_part, redis_part
+from tao_runtime.preflight.host_files import SUBJECT as LOCKS
+from tao_runtime.preflight.host_files import locks_part
+from tao_runtime.preflight.host_gpu_rules import SUBJECT as GPUS
+from tao_runtime.preflight.host_gpu_rules import gpu_part, take_inventory
+from tao_runtime.preflight.host_kubernetes import SUBJECT as KUBERNETES
+from tao_runtime.preflight.host_kubernetes import kubernetes_part
+from tao_runtime.preflight.host_part import HostCheck, HostPart, Running, joined, not_checked
+from tao_runtime.preflight.host_ports import SUBJECT as PORTS
+from tao_runtime.preflight.host_ports import ports_part
+from tao_runtime.preflight.host_request import HostRequest
+from tao_runtime.preflight.host_slurm import SUBJECT as SLURM
+from tao_runtime.preflight.host_slurm import slurm_part
+
+_NO_PLACE = "where cosmos-rl will run was not said"
+_SAY_PLACE = "Pass --platform docker with --image REFERENCE, or local, slurm or kubernetes."
+
+
+def start_host_checks(request: HostRequest) -> Running:
+    """Start every check of the place, each in a thread of its own; `result()` waits for them within their time limit."""
+    if request.platform is None:
+        return Running([HostCheck("H1", "host", lambda: not_checked("H1", "host", _NO_PLACE, _SAY_PLACE))])
+    return Running([HostCheck(rule, subject, partial(make, request)) for rule, subject, make in _checks(request)])
+
+
+def _checks(request: HostRequest) -> list[tuple[str, str, Callable[[HostRequest], HostPart]]]:
+    """Choose the checks: those of the platform, and those of this machine where the job runs on it or shares its files."""
+    of_platform: dict[str, list[tuple[str, str, Callable[[HostRequest], HostPart]]]] = {
+        "local": [("H1", "redis-server", redis_part)] if request.backend == "cosmos-rl" else [],
+        "docker": [("H1", DOCKER, docker_part)],
+        "slurm": [("H1", SLURM, slurm_part)],
+        "kubernetes": [("H1", KUBERNETES, kubernetes_part)],
+    }
+    chosen = of_platform[str(request.platform)]
+    if request.is_here:
+        chosen = [*chosen, ("H2", GPUS, _machine_part), ("H9", PORTS, ports_part)]
+    else:
+        chosen = [*chosen, ("H2", "the job's machine", _elsewhere_part)]
+    if request.platform != "kubernetes":
+        chosen.append(("H8", LOCKS, locks_part))
+    return chosen
+
+
+def _machine_part(request: HostRequest) -> HostPart:
+    inventory = take_inventory(request)
+    backends = backends_part(request, has_gpu=bool(inventory.visible.devices))
+    return joined([gpu_part(request, inventory), backends])
+
+
+def _elsewhere_part(request: HostRequest) -> HostPart:
+    why = f"its driver, memory and ports were not looked at from here (platform {request.platform})"
+    fix = "Run preflight with --platform local on a machine like that of the job."
+    return not_checked("H2", "the job's machine", why, fix)
+
+
+def num_visible_gpus(host: HostPart) -> int | None:
+    """Return how many GPUs the job will see, None when they were not counted (rule C8 reads it)."""
+    return len(host.details.get("gpus", ())) or None  # without a GPU rule H2 speaks, or the run is on the CPU
