@@ -7,6 +7,7 @@ from typing import Any
 
 from tao_runtime.cli.dataset_arguments import add_dataset_arguments
 from tao_runtime.cli.output import CommandResult, add_command
+from tao_runtime.cli.progress import progress_bar
 
 
 def add_word(words: Any) -> None:
@@ -27,7 +28,8 @@ def _lint(arguments: argparse.Namespace) -> CommandResult:
         raise TaoError(
             Finding("USAGE_ARGUMENTS", "no annotation file was named", fix="Pass --annotations FILE or --dataset ROOT.")
         )
-    result = lint_annotations(annotations, media_dir, with_media=arguments.with_media)
+    with progress_bar() as progress:
+        result = lint_annotations(annotations, media_dir, with_media=arguments.with_media, progress=progress)
     findings = tuple(selection.filtered(result.findings))
     checks = (*dataset_checks("annotation", result), *selection_checks(selection))
     report = Report(findings, checks, result.counts, result.to_dict())

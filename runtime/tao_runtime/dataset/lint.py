@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tao_runtime.dataset.collector import Collector
+from tao_runtime.dataset.media_identity import MediaIdentity
+from tao_runtime.dataset.keylog import KeyLog
 from tao_runtime.dataset.lint_fields import FieldChecks
 from tao_runtime.dataset.lint_sets import SetChecks
 from tao_runtime.errors import Finding, FixKind, Severity, TaoError, Where
 from tao_runtime.media.annotations import scan_records
+from tao_runtime.media.forms import Progress
 from tao_runtime.media.quoting import shown
 
 if TYPE_CHECKING:
@@ -39,7 +42,8 @@ class LintResult:
         num_records: records that parse.
         num_with_video: those with at least one video.
         num_media: different media files named.
-        media_names: the media files as records write them, to compare sets with.
+        questions, media: what each record asks, answers and shows, as numbers that another set can be compared with
+            (`SetChecks`).
         media_facts: what was measured of each readable video, by its name as records write it; empty when media were not
             looked at.
         right_names: the right name of each file that records name in another letter case.
@@ -54,7 +58,8 @@ class LintResult:
     num_records: int
     num_with_video: int
     num_media: int
-    media_names: frozenset[str]
+    questions: KeyLog
+    media: KeyLog
     media_facts: Mapping[str, VideoFacts]
     right_names: Mapping[str, str]
     findings: list[Finding]
@@ -86,6 +91,7 @@ def lint_annotations(
     *,
     with_media: bool = True,
     vision: VisionOptions | None = None,
+    progress: Progress | None = None,
 ) -> LintResult:
     """Check an annotation file and the media it names.
 
@@ -94,23 +100,22 @@ def lint_annotations(
         media_dir: folder that media paths are relative to; without it media can't be checked.
         with_media: False leaves media alone: structure and fields only.
         vision: which frames a launch will sample: those must decode (rule D4). None: the first, middle and last of the file.
+        progress: told now and then how much of the annotations and of the media was looked at.
     """
     out = Collector(str(annotations))
-    fields, sets = FieldChecks(out), SetChecks(out)
     root, why_not = _media_root(out, media_dir, with_media=with_media)
+    fields, sets = FieldChecks(out), SetChecks(out, MediaIdentity(media_dir, may_look=root is not None).of)
     media_checks = None if root is None else _media_checks(out, root, vision)
     num_records, num_with_video = 0, 0
-    media_names: set[str] = set()
     of_file: list[Finding] = []
     checked: tuple[str, ...] = FIELD_RULES if why_not else ALL_RULES
     skipped = dict.fromkeys(MEDIA_RULES, why_not) if why_not else {}
     try:
-        for index, raw in scan_records(annotations, of_file):
+        for index, raw in scan_records(annotations, of_file, progress):
             num_records += 1
             media, turns = fields.check(index, raw)
             sets.check(index, raw.get("id"), media, turns)
-            num_with_video += any(kind == "video" for kind, _ in media)
-            media_names.update(path for _, path in media if isinstance(path, str))
+            num_with_video += bool(media) and "video" in dict(media)
             if media_checks is not None:
                 media_checks.take(index, raw, media)
     except TaoError as error:
@@ -119,18 +124,20 @@ def lint_annotations(
     out.extend(of_file)
     sets.end()
     if media_checks is not None:
-        media_checks.end()
+        media_checks.end(progress)
     _add_fps_faults(out, fields, media_checks)
+    num_media = sets.media.num_keys()
     return LintResult(
         annotations=Path(annotations),
         media_dir=root,
         num_records=num_records,
         num_with_video=num_with_video,
-        num_media=len(media_names),
-        media_names=frozenset(media_names),
+        num_media=num_media,
+        questions=sets.questions,
+        media=sets.media,
         media_facts={} if media_checks is None else media_checks.facts,
         right_names={} if media_checks is None else media_checks.right_names,
-        findings=[*out.summary(), *([] if why_not is None or not media_names else [_not_looked(out.file, why_not)])],
+        findings=[*out.summary(), *([] if why_not is None or not num_media else [_not_looked(out.file, why_not)])],
         counts=out.counts,
         checked=checked,
         skipped=skipped,
@@ -166,6 +173,8 @@ def _add_fps_faults(out: Collector, fields: FieldChecks, media: MediaChecks | No
         else:
             fix, kind = f"Set video_fps to {rate}, measured in the file.", FixKind.EDIT
         out.add(code, what, fix, record=(index, own_id), kind=kind)
+    for code, count in fields.num_fps_faults.items():
+        out.counts[code, Severity.ERROR] = count
 
 
 def _not_looked(file: str, why_not: str) -> Finding:

@@ -13,6 +13,7 @@ from tao_runtime.dataset.collector import Collector
 from tao_runtime.dataset.lint_fields import is_rate, is_whole
 from tao_runtime.errors import Finding, FixKind, Severity, TaoError
 from tao_runtime.media.decode import decode_frames
+from tao_runtime.media.forms import Progress
 from tao_runtime.media.probe import VideoFacts, probe_video
 from tao_runtime.media.quoting import as_json, shown
 from tao_runtime.media.sampling import VisionOptions, frame_range, num_frames, uniform_indices
@@ -74,12 +75,15 @@ class MediaChecks:
                 self.states[key] = MediaState(_invalid(f"the {kind} is {as_json(path)}, not the path of a file"))
             self._uses.setdefault(key, MediaUse(kind)).records.append((index, raw.get("id"), rate, videos))
 
-    def end(self, num_threads: int | None = None) -> None:
+    def end(self, progress: Progress | None = None) -> None:
         """Look at every file and add what is wrong, in the order of the records."""
         unseen = [(key, use.kind) for key, use in self._uses.items() if key not in self.states]
-        with ThreadPoolExecutor(num_threads or min(8, (os.cpu_count() or 1) * 2)) as pool:
+        with ThreadPoolExecutor(min(8, (os.cpu_count() or 1) * 2)) as pool:
             looked = pool.map(lambda item: self._folder.look(*item), unseen)
-            self.states.update(zip((key for key, _ in unseen), looked, strict=True))
+            for number, ((key, _), state) in enumerate(zip(unseen, looked, strict=True), start=1):
+                self.states[key] = state
+                if progress is not None:
+                    progress("media", number, len(unseen))
         for key, use in self._uses.items():
             state = self.states[key]
             if state.fault is not None:

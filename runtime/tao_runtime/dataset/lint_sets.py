@@ -1,70 +1,123 @@
-"""Check what only the whole set shows: doubled ids, contradictions, drift and imbalance of answers (rules D9, D13)."""
+"""Check what only the whole set shows: doubled ids, contradictions, drift and imbalance of answers (rules D9, D13).
+
+One pass keeps three numbers a record, on the disk when there are many; a second pass, up to the last record concerned, fetches
+the texts that findings quote. Memory does not grow with the set.
+"""
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
 from typing import Any
 
-from tao_runtime.dataset.collector import Collector
+from tao_runtime.dataset.collector import MAX_FINDINGS_PER_CODE, Collector
+from tao_runtime.dataset.keylog import KeyLog
 from tao_runtime.dataset.lint_fields import Media, Turns, doubled_options
 from tao_runtime.errors import FixKind, Severity
-from tao_runtime.media.annotations import ROLE_OF
+from tao_runtime.media.annotations import ROLE_OF, scan_records, turns_of
 from tao_runtime.media.quoting import shown
 
 # Beyond this many different answers the set is free text, where spellings and balance say nothing.
 MAX_CLASSES = 10
 MAX_ANSWERS_KEPT = 5000
-MAX_CHARS_KEPT = 32
 MIN_LABELS = 50
 MAX_IMBALANCE = 9
 MAX_WORDS_OF_A_LABEL = 3
 _PUNCTUATION = re.compile(r"[^\w\s]+")
 
+Identity = Callable[[str], int]
+
 
 class SetChecks:
-    """Remember enough of every record to judge the set; ids and questions are kept as hashes."""
+    """Take in every record; then judge the set.
 
-    def __init__(self, out: Collector) -> None:
+    Args:
+        out: where findings go.
+        identity: gives each media file one number, whatever its name.
+
+    Attributes:
+        questions: `(hash of question and media, hash of the answer, record index)` of every record that has both.
+        media: `(identity, record index)` of every media file named.
+    """
+
+    def __init__(self, out: Collector, identity: Identity) -> None:
         self._out = out
-        self._ids: dict[int, int] = {}
-        self._first_by_question: dict[int, tuple[int, str]] = {}
+        self._identity = identity
+        self._ids = KeyLog(2)
+        self.questions, self.media = KeyLog(3), KeyLog(2)
         self._answers: Counter[str] = Counter()
         self._is_free_text = False
 
     def check(self, index: int, own_id: Any, media: Media, turns: Turns) -> None:
-        """Take in one record; faults that it makes with an earlier one are found here."""
-        record = (index, own_id)
+        """Take in one record."""
         if own_id is not None:
-            first = self._ids.setdefault(hash(str(own_id)), index)
-            if first != index:
-                what = f"id {shown(own_id)} is that of record {first} too"
-                fix = "Give one of them another id."
-                self._add("DATA_ID_DUPLICATE", what, fix, record)
-        question, answer = _first_text(turns, "user"), _first_text(turns, "assistant")
+            self._ids.add(hash(str(own_id)), index)
+        files = [self._identity(path) for _, path in media if isinstance(path, str)]
+        for file in files:
+            self.media.add(file, index)
+        question, answer = first_text(turns, "user"), first_text(turns, "assistant")
         if question is None or answer is None or not answer.strip():
             return
-        self._check_contradiction(record, question, answer, media)
+        self.questions.add(hash((question, *files)), hash(answer), index)
         if "\nB" in question or "\n(B" in question:
-            self._check_options(record, question)
-        self._count(answer)
+            self._check_options((index, own_id), question)
+        if not self._is_free_text:
+            self._count(answer)
 
     def end(self) -> None:
-        """Judge the answers of the whole set."""
-        if self._is_free_text:
-            return
-        self._check_drift()
-        self._check_balance()
+        """Judge the whole set, once all records were taken in."""
+        self._check_repeats()
+        if not self._is_free_text:
+            self._check_drift()
+            self._check_balance()
 
-    def _check_contradiction(self, record: tuple[int, Any], question: str, answer: str, media: Media) -> None:
-        key = hash((question, *(path for _, path in media if isinstance(path, str))))
-        # A long answer is kept as a hash, so that a million captions do not stay in memory.
-        label = answer if len(answer) <= MAX_CHARS_KEPT else f"{hash(normalised(answer)) & 0xFFFFFFFFFFFFFFFF:x}"
-        first, first_label = self._first_by_question.setdefault(key, (record[0], label))
-        if first != record[0] and first_label != label and normalised(first_label) != normalised(label):
-            what = f"the question and media of record {first}, and another answer: {shown(answer)}"
-            fix = "Decide which answer is right, and remove the other record."
-            self._out.add("DATA_ANSWERS_CONTRADICT", what, fix, record=record)
+    def _check_repeats(self) -> None:
+        """Find ids that are doubled, and questions with different answers; their texts are read again from the file."""
+        num_doubled, doubled = self._doubled_ids()
+        others = dict(self._answered_otherwise())
+        firsts = set(others.values())
+        label_of: dict[int, int] = {}
+        for index, own_id, answer in answers_at(self._out.file, doubled.keys() | others.keys() | firsts):
+            if index in doubled:
+                what = f"id {shown(own_id)} is that of record {doubled[index]} too"
+                self._add("DATA_ID_DUPLICATE", what, "Give one of them another id.", (index, own_id))
+            label = hash(normalised(answer))
+            if index in firsts:
+                label_of[index] = label
+            elif index in others and label_of.get(others[index]) != label:
+                what = f"the question and media of record {others[index]}, and another answer: {shown(answer)}"
+                fix = "Decide which answer is right, and remove the other record."
+                self._out.add("DATA_ANSWERS_CONTRADICT", what, fix, record=(index, own_id))
+        self._out.counts["DATA_ID_DUPLICATE", Severity.WARNING] += num_doubled - len(doubled)
+
+    def _doubled_ids(self) -> tuple[int, dict[int, int]]:
+        """Return how many records have the id of an earlier one, and that one's index for as many as findings show."""
+        num_doubled = 0
+
+        def found() -> Iterator[tuple[int, int]]:
+            nonlocal num_doubled
+            for rows in self._ids.parts():
+                first_of: dict[int, int] = {}
+                for key, index in rows:
+                    first = first_of.setdefault(key, index)
+                    if first != index:
+                        num_doubled += 1
+                        yield index, first
+
+        shown_ones = dict(heapq.nsmallest(MAX_FINDINGS_PER_CODE, found()))
+        return num_doubled, shown_ones
+
+    def _answered_otherwise(self) -> Iterator[tuple[int, int]]:
+        """Yield `(record, earlier record with its question and media, and an answer that is not the same to the letter)`."""
+        for rows in self.questions.parts():
+            first_of: dict[int, tuple[int, int]] = {}
+            for key, answer, index in rows:
+                first_answer, first = first_of.setdefault(key, (answer, index))
+                if first_answer != answer:
+                    yield index, first
 
     def _check_options(self, record: tuple[int, Any], question: str) -> None:
         doubled = doubled_options(question)
@@ -73,8 +126,6 @@ class SetChecks:
             self._add("DATA_OPTIONS_DUPLICATE", what, "Replace one of the equal options.", record)
 
     def _count(self, answer: str) -> None:
-        if self._is_free_text:
-            return
         self._answers[answer.strip()] += 1
         if len(self._answers) > MAX_ANSWERS_KEPT:
             self._is_free_text = True
@@ -119,8 +170,21 @@ def normalised(answer: str) -> str:
     return " ".join(_PUNCTUATION.sub(" ", answer.lower()).split())
 
 
-def _first_text(turns: Turns, role: str) -> str | None:
+def first_text(turns: Turns, role: str) -> str | None:
+    """Return the first text of a role among a record's turns."""
     for written, text in turns:
         if isinstance(written, str) and ROLE_OF.get(written) == role and isinstance(text, str):
             return text
     return None
+
+
+def answers_at(file: str | Path, indices: Collection[int]) -> Iterator[tuple[int, Any, str]]:
+    """Read an annotation file again, as far as needed, and yield `(index, id, answer)` of the records with these indices."""
+    if not indices:
+        return
+    last = max(indices)
+    for index, raw in scan_records(file, []):
+        if index > last:
+            return
+        if index in indices:
+            yield index, raw.get("id"), first_text(turns_of(raw), "assistant") or ""

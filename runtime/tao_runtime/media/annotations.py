@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tao_runtime.errors import Finding, TaoError, Where
-from tao_runtime.media.forms import Form, file_fault, form_remarks, look_at, text_chunks, text_lines
+from tao_runtime.media.forms import Form, Progress, file_fault, form_remarks, lines_in, look_at, text_chunks
 from tao_runtime.media.jsonlines import LineScanner
 from tao_runtime.media.jsonscan import ArrayScanner, SyntaxFaults
 from tao_runtime.media.parquet_rows import is_exact_layout, record_of_row
@@ -31,6 +31,8 @@ ROLE_OF: dict[str, Role] = {
     "model": "assistant",
     "system": "system",
 }
+_PARQUET_BUFFER_BYTES = 1 << 16
+_PARQUET_BATCH_RECORDS = 1024
 _MEDIA_TAG = re.compile(r"<(?:video|image)>[ \t]*\n?")
 
 
@@ -148,8 +150,9 @@ def media_of(raw: dict[str, Any]) -> list[tuple[MediaKind, Any]]:
         elif value is not None:
             found.append((kind, value))  # type: ignore[arg-type]
     if "messages" in raw and "conversations" not in raw:
+        parts = list(_media_in_messages(raw["messages"]))
         known = set(map(repr, found))
-        found.extend(part for part in _media_in_messages(raw["messages"]) if repr(part) not in known)
+        found.extend(part for part in parts if not known or repr(part) not in known)
     return found
 
 
@@ -167,12 +170,15 @@ def turns_of(raw: dict[str, Any]) -> list[tuple[Any, Any]]:
     return [(t.get("from"), t.get("value")) if isinstance(t, dict) else (None, t) for t in turns]
 
 
-def scan_records(path: str | Path, findings: list[Finding]) -> Iterator[tuple[int, dict[str, Any]]]:
+def scan_records(
+    path: str | Path, findings: list[Finding], progress: Progress | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """Walk over a file's records as plain dicts.
 
     Args:
         path: the annotation file.
         findings: what is wrong with the file (rule D1) is added here by the time the walk ends.
+        progress: told now and then how far the walk is, in bytes or, of Parquet, in records.
 
     Yields:
         `(index, record)` of every record that parses.
@@ -188,7 +194,11 @@ def scan_records(path: str | Path, findings: list[Finding]) -> Iterator[tuple[in
         if form in {"empty", "unknown"}:
             return
         num_records = 0
-        for index, value in _values(Path(path), encoding, form, faults):
+        if form == "parquet":
+            values = _parquet_values(Path(path), faults, progress)
+        else:
+            values = scanner_of(Path(path), encoding, form, faults, progress).records()
+        for index, value in values:
             num_records += 1
             if isinstance(value, dict):
                 yield index, value
@@ -201,31 +211,31 @@ def scan_records(path: str | Path, findings: list[Finding]) -> Iterator[tuple[in
         findings.append(file_fault("DATA_ANNOTATIONS_EMPTY", f"{file} holds no records", file, "Write at least one record."))
 
 
-def scanner_of(path: Path, encoding: str, form: Form, faults: SyntaxFaults) -> Scanner:
+def scanner_of(
+    path: Path, encoding: str, form: Form, faults: SyntaxFaults, progress: Progress | None = None
+) -> Scanner:
     """Return the walker over a text file's records that also knows where in the text each stands."""
+    chunks = text_chunks(path, encoding, progress)
     if form == "array":
-        return ArrayScanner(text_chunks(path, encoding), faults)
-    if form == "lines":
-        return LineScanner(text_lines(path, encoding), faults)
-    return ObjectScanner(text_chunks(path, encoding), faults)
+        return ArrayScanner(chunks, faults)
+    return LineScanner(lines_in(chunks), faults) if form == "lines" else ObjectScanner(chunks, faults)
 
 
-def _values(path: Path, encoding: str, form: Form, faults: SyntaxFaults) -> Iterator[tuple[int, Any]]:
-    return _parquet_values(path, faults) if form == "parquet" else scanner_of(path, encoding, form, faults).records()
-
-
-def _parquet_values(path: Path, faults: SyntaxFaults) -> Iterator[tuple[int, Any]]:
+def _parquet_values(path: Path, faults: SyntaxFaults, progress: Progress | None) -> Iterator[tuple[int, Any]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     index = 0
     try:
-        file = pq.ParquetFile(path)
-        is_exact = is_exact_layout(file.metadata.metadata)
-        for batch in file.iter_batches(batch_size=4096):
-            for row in batch.to_pylist():
-                yield index, record_of_row(row, is_exact=is_exact)
-                index += 1
+        # Read through a small buffer: the default holds a whole row group, which may be the whole file.
+        with pq.ParquetFile(path, pre_buffer=False, buffer_size=_PARQUET_BUFFER_BYTES) as file:
+            is_exact = is_exact_layout(file.metadata.metadata)
+            for batch in file.iter_batches(batch_size=_PARQUET_BATCH_RECORDS, use_threads=False):
+                for row in batch.to_pylist():
+                    yield index, record_of_row(row, is_exact=is_exact)
+                    index += 1
+                if progress is not None:
+                    progress("annotations", index, file.metadata.num_rows)
     except (pa.ArrowException, ValueError) as error:
         faults.error(f"the Parquet file does not read: {str(error).splitlines()[0]}", 1, "Write the file again.")
 

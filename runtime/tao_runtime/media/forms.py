@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +12,10 @@ from tao_runtime.errors import Finding, FixKind, Severity, Where
 from tao_runtime.media.jsonscan import RecordDecoder
 
 CHUNK_BYTES = 4 << 20
+
+# Called with what is being looked at, how much of it is done, and how much there is.
+Progress = Callable[[str, int, int], None]
+
 PARQUET_MAGIC = b"PAR1"
 
 Form = Literal["array", "object", "lines", "parquet", "empty", "unknown"]
@@ -57,20 +62,30 @@ def _lines_or_object(text: str) -> Form:
     return "lines" if text[end:].strip() or (is_record and end <= len(first)) else "object"
 
 
-def text_chunks(path: Path, encoding: str) -> Iterator[str]:
+def text_chunks(path: Path, encoding: str, progress: Progress | None = None) -> Iterator[str]:
     """Yield a file's text; bytes that do not decode come as lone surrogates, so that the record they hurt can be named."""
     decoder = codecs.getincrementaldecoder(encoding)(_on_bad_bytes(encoding))
     with path.open("rb") as stream:
+        num_bytes = os.fstat(stream.fileno()).st_size
         while data := stream.read(CHUNK_BYTES):
             yield _marked(decoder.decode(data), encoding)
+            if progress is not None:
+                progress("annotations", stream.tell(), num_bytes)
         yield _marked(decoder.decode(b"", final=True), encoding)
 
 
-def text_lines(path: Path, encoding: str) -> Iterator[str]:
-    """Yield a file's lines, bytes that do not decode marked as in `text_chunks`."""
-    with path.open(encoding=encoding, errors=_on_bad_bytes(encoding), newline="\n") as stream:
-        for line in stream:
-            yield _marked(line, encoding)
+def lines_in(chunks: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of a text that comes in pieces, each with its line end; nothing but LF ends a line."""
+    begun: list[str] = []
+    for chunk in chunks:
+        first, *rest = chunk.split("\n")
+        begun.append(first)
+        if rest:
+            yield "".join(begun) + "\n"
+            begun = [rest.pop()]
+            for line in rest:
+                yield line + "\n"
+    yield "".join(begun)
 
 
 def _on_bad_bytes(encoding: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import Any
 
 from tao_runtime.dataset.collector import Selection
 from tao_runtime.dataset.lint import ANNOTATIONS_IN_ROOT, LintResult, lint_annotations
-from tao_runtime.errors import Finding, Severity, TaoError, Where
-from tao_runtime.media.quoting import shown
+from tao_runtime.dataset.lint_pairs import compare_sets
+from tao_runtime.errors import Finding, TaoError, Where
 from tao_runtime.media.sampling import VisionOptions
 from tao_runtime.preflight.report import Check
 
@@ -78,22 +77,11 @@ def check_sources(
     return {s.role: lint_annotations(s.annotations, s.media_dir, with_media=with_media, vision=vision) for s in sources}
 
 
-def shared_media(results: dict[str, LintResult], sources: list[DatasetSource]) -> list[Finding]:
-    """Return a warning when training and validation name the same media files."""
-    folder = {source.role: source.media_dir or "" for source in sources}
+def shared_media(results: dict[str, LintResult]) -> list[Finding]:
+    """Return what training and validation share, and what they answer differently (rule D9)."""
     if not {TRAINING, VALIDATION} <= results.keys():
         return []
-    files = {
-        role: {os.path.normpath(os.path.join(folder[role], name)) for name in results[role].media_names}  # noqa: PTH118
-        for role in (TRAINING, VALIDATION)
-    }
-    both = sorted(files[TRAINING] & files[VALIDATION])
-    if not both:
-        return []
-    what = f"{len(both)} media files are in the training and in the validation set, such as {shown(both[0])}"
-    fix = "Move every record of a file to one side; a validation on seen media measures memory."
-    where = Where(file=str(results[VALIDATION].annotations))
-    return [Finding("DATA_SPLIT_OVERLAP", what, where, fix, Severity.WARNING, rule="D9")]
+    return compare_sets(results[TRAINING], results[VALIDATION])
 
 
 def dataset_checks(role: str, result: LintResult) -> list[Check]:

@@ -134,7 +134,7 @@ def _data_part(sources: list[DatasetSource], results: dict[str, LintResult]) -> 
         why = "no annotation file was named"
         part.findings.append(_skipped("DATA_NOT_CHECKED", why, "Pass --annotations FILE or --dataset ROOT."))
         part.checks.append(Check("data", why, is_skipped=True))
-    part.findings += shared_media(results, sources)
+    part.findings += shared_media(results)
     return part
 
 
