@@ -28,8 +28,8 @@ class KeyLog:
         self._held = [array("q") for _ in range(NUM_PARTS)]
         self._num_held, self._max_held = 0, MAX_ROWS_HELD
         self._file: IO[bytes] | None = None
-        # Of each part, where its runs begin in the file and how many numbers they hold.
-        self._runs: list[list[tuple[int, int]]] = [[] for _ in range(NUM_PARTS)]
+        # Of each part, where its runs begin in the file and how many numbers they hold, in turn.
+        self._runs = [array("q") for _ in range(NUM_PARTS)]
 
     def add(self, *row: int) -> None:
         """Add a row; its key first."""
@@ -40,11 +40,12 @@ class KeyLog:
 
     def parts(self) -> Iterator[Iterator[tuple[int, ...]]]:
         """Yield the rows of each part in the order they were added; all rows of a key are in one part."""
-        for part, held in enumerate(self._held):
-            numbers, file = array("q"), self._file
-            for place, count in self._runs[part] if file else ():
-                file.seek(place)
-                numbers.fromfile(file, count)
+        for runs, held in zip(self._runs, self._held, strict=True):
+            numbers = array("q")
+            if self._file is not None:
+                for place, count in zip(runs[::2], runs[1::2], strict=True):
+                    self._file.seek(place)
+                    numbers.fromfile(self._file, count)
             numbers.extend(held)
             yield zip(*(iter(numbers),) * self._width, strict=True)
 
@@ -64,7 +65,7 @@ class KeyLog:
             self._max_held = sys.maxsize
             return
         for runs, held in zip(self._runs, self._held, strict=True):
-            runs.append((place, len(held)))
+            runs.extend((place, len(held)))
             place += len(held) * held.itemsize
             del held[:]
         self._num_held = 0

@@ -211,9 +211,7 @@ def scan_records(
         findings.append(file_fault("DATA_ANNOTATIONS_EMPTY", f"{file} holds no records", file, "Write at least one record."))
 
 
-def scanner_of(
-    path: Path, encoding: str, form: Form, faults: SyntaxFaults, progress: Progress | None = None
-) -> Scanner:
+def scanner_of(path: Path, encoding: str, form: Form, faults: SyntaxFaults, progress: Progress | None = None) -> Scanner:
     """Return the walker over a text file's records that also knows where in the text each stands."""
     chunks = text_chunks(path, encoding, progress)
     if form == "array":

@@ -11,7 +11,8 @@ from typing import Literal
 from tao_runtime.errors import Finding, FixKind, Severity, Where
 from tao_runtime.media.jsonscan import RecordDecoder
 
-CHUNK_BYTES = 4 << 20
+HEAD_BYTES = 4 << 20
+CHUNK_BYTES = 1 << 20
 
 # Called with what is being looked at, how much of it is done, and how much there is.
 Progress = Callable[[str, int, int], None]
@@ -28,7 +29,7 @@ _RECORD_KEYS = frozenset({"conversations", "messages", "video", "videos", "image
 def look_at(path: Path) -> tuple[str, Form]:
     """Return the text encoding and the form of a file, from its first part."""
     with path.open("rb") as stream:
-        head = stream.read(CHUNK_BYTES)
+        head = stream.read(HEAD_BYTES)
     if head.startswith(PARQUET_MAGIC):
         return "", "parquet"
     encoding = _encoding_of(head)

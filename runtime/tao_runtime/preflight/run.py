@@ -91,7 +91,7 @@ def run_preflight(request: PreflightRequest, environment: Environment) -> Report
     host = HostPart() if running is None else running.result()
     facts = _facts(request, results, num_visible_gpus(host))
     built = None if base is None else build_spec(request.skill, request.action, request.overrides, base, facts=facts)
-    data = _data_part(sources, results)
+    data = _data_part(results)
     spec = _spec_part(request, built, environment)
     access = _access_part(request, built, environment)
     tokens = check_tokens(reading, results, environment, request.selection)
@@ -124,7 +124,7 @@ class Part:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-def _data_part(sources: list[DatasetSource], results: dict[str, LintResult]) -> Part:
+def _data_part(results: dict[str, LintResult]) -> Part:
     """Hold the checked data sets, compared with each other."""
     part = Part(details={"datasets": [{"role": role, **result.to_dict()} for role, result in results.items()]})
     for role, result in results.items():
