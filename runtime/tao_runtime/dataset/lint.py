@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tao_runtime.dataset.collector import Collector
-from tao_runtime.dataset.media_identity import MediaIdentity
 from tao_runtime.dataset.keylog import KeyLog
 from tao_runtime.dataset.lint_fields import FieldChecks
 from tao_runtime.dataset.lint_sets import SetChecks
+from tao_runtime.dataset.media_identity import MediaIdentity
 from tao_runtime.errors import Finding, FixKind, Severity, TaoError, Where
 from tao_runtime.media.annotations import scan_records
 from tao_runtime.media.forms import Progress

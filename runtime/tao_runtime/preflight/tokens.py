@@ -45,7 +45,7 @@ def check_tokens(
     seen = {role: result for role, result in results.items() if result.was_read}
     if reading is None:
         return _skipped(report, "no spec says how records are read", "Pass --spec FILE.")
-    without_media = [result for result in seen.values() if result.media_dir is None and result.media_names]
+    without_media = [result for result in seen.values() if result.media_dir is None and result.num_media]
     if without_media:
         why = f"the media of {without_media[0].annotations} were not looked at"
         return _skipped(report, why, "Pass --media-dir DIR, a folder that is there, and leave out --no-media.")
