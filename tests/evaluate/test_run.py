@@ -172,8 +172,8 @@ def test_every_fault_at_once_and_nothing_written(capsys, tmp_path, write_spec, a
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        ({"model.model_name": "nowhere/model"}, "ACCESS_MODEL_FOLDER_MISSING"),
-        ({"model.model_name": "hf_model://nvidia/Cosmos-Reason2-8B"}, "ACCESS_MODEL_FOLDER_MISSING"),
+        ({"model.model_name": "/nowhere/model"}, "ACCESS_MODEL_FOLDER_MISSING"),
+        ({"model.model_name": "hf_model://no-owner"}, "SPEC_MODEL_NAME"),
         ({"model.enable_lora": True, "model.base_model_path": "x"}, "SPEC_ADAPTER_SWITCH"),
         ({"results_dir": __file__}, "USAGE_OUTPUT_UNWRITABLE"),
     ],

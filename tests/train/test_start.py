@@ -41,7 +41,7 @@ def test_faults_of_several_kinds_are_reported_together(trainer):
     ("override", "code"),
     [
         ("train.master_dtype=bfloat16", "SPEC_NATIVE_DTYPE"),
-        ("policy.model_name_or_path=hf_model://nvidia/Cosmos-Reason2-8B", "ACCESS_MODEL_FOLDER_MISSING"),
+        ("policy.model_name_or_path=hf_model://no-owner", "SPEC_MODEL_NAME"),
         ("backend=cosmos-rl", "SPEC_NATIVE_RANKS"),
         ("policy.parallelism.tp_size=2", "SPEC_NATIVE_RANKS"),
         ("train.train_batch_per_replica=16", "SPEC_ZERO_STEPS"),
@@ -57,6 +57,13 @@ def test_what_the_native_trainer_can_not_do_is_an_error_with_a_fix(trainer, over
     found = {finding.code: finding for finding in refused(trainer, override).findings}
     assert code in found
     assert found[code].fix
+
+
+def test_a_hub_model_that_is_not_here_is_an_error_offline(trainer):
+    offline = Environment(hf_hub_offline=True, hf_hub_cache=trainer.folder / "hub")
+    error = refused(trainer, "policy.model_name_or_path=hf_model://nvidia/Cosmos-Reason2-8B", environment=offline)
+    assert [finding.code for finding in error.findings if finding.severity == "error"] == ["ACCESS_MODEL_INCOMPLETE"]
+    assert [record["status"] for record in trainer.status()] == ["FAILURE"]
 
 
 def test_keys_without_effect_are_said(trainer, capsys):

@@ -24,6 +24,7 @@ def add_parser(commands: Any, summary: str) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> CommandResult:
+    from tao_runtime.environment import read_environment
     from tao_runtime.spec.build import load_spec
 
     overrides = list(arguments.overrides)
@@ -33,11 +34,15 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     if spec.model_path is None or spec.results_dir is None:
         raise TypeError("the rules let a spec without model_path or results_dir pass")
 
-    from tao_runtime.models.export_job import ExportJob
+    from tao_runtime.models.export_job import ExportJob, is_hub_model, stage_for_export
 
-    job = ExportJob(Path(spec.model_path), spec.base_model_path, spec.format, spec.dtype, Path(spec.results_dir))
-    job.check()
+    environment = read_environment()
+    spec, sources = stage_for_export(spec, environment, dry_run=arguments.dry_run)
+    target = Path(str(spec.results_dir))
+    job = ExportJob(Path(str(spec.model_path)), spec.base_model_path, spec.format, spec.dtype, target)
+    job.check(with_source=not is_hub_model(str(spec.model_path)))  # after staging it is a folder
+    data = {"folder": None, "format": job.format, "models": [source.to_dict() for source in sources]}
     if arguments.dry_run:
-        return CommandResult("export", {"folder": None, "format": job.format}, text=f"would write {job.target}")
+        return CommandResult("export", data, text=f"would write {job.target}")
     folder = job.run()
-    return CommandResult("export", {"folder": str(folder), "format": job.format}, text=str(folder))
+    return CommandResult("export", {**data, "folder": str(folder)}, text=str(folder))

@@ -18,6 +18,7 @@ def run_facts(history: RunHistory) -> list[FactGroup]:
     lora = parameters.get("lora")
     model = {
         "model": parameters.get("model"),
+        "commit": parameters.get("model_commit"),
         "parameters": _counted(parameters.get("parameters")),
         "trainable": _counted(parameters.get("trainable_parameters")),
         "adapter": _pairs(lora) if isinstance(lora, dict) else "none, all weights are tuned",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,12 @@ from tao_runtime.dataset.lint import lint_annotations
 from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, FixKind, Severity, Where, raise_errors, worst_first
 from tao_runtime.files import sha256_of
+from tao_runtime.hub.sources import ModelSource, WantedModel, access_findings, bring_model
+from tao_runtime.hub.token_ids import token_id_findings
 from tao_runtime.media.annotations import Record, read_annotations
 
 ADAPTER_CONFIG = "adapter_config.json"
+MODEL, BASE, TOKENIZER = "model.model_name", "model.base_model_path", "model.tokenizer_model_name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class EvaluateJob:
     Attributes:
         spec: the evaluate spec.
         output_dir: folder of the results.
-        model_dir, base_dir: folder of the model; with an adapter, base_dir is its base.
+        models: where each model lies and what it is called, by the spec's key.
         media_dir: folder that media paths start from.
         records: all records that are asked, by all shards.
         shard: part that this process answers.
@@ -46,8 +49,7 @@ class EvaluateJob:
 
     spec: EvaluateSpec
     output_dir: Path
-    model_dir: Path
-    base_dir: Path | None
+    models: dict[str, ModelSource]
     media_dir: Path
     records: tuple[Record, ...]
     shard: Shard
@@ -60,6 +62,21 @@ class EvaluateJob:
         return self.records[self.shard.number :: self.shard.count]
 
     @property
+    def model_dir(self) -> Path:
+        """Folder of the model, or of the adapter."""
+        return self.models[MODEL].folder
+
+    @property
+    def base_dir(self) -> Path | None:
+        """Folder of the adapter's base, None without an adapter."""
+        return self.models[BASE].folder if BASE in self.models else None
+
+    @property
+    def tokenizer_dir(self) -> Path:
+        """Folder of the tokenizer."""
+        return self.models[TOKENIZER].folder if TOKENIZER in self.models else self.main_dir
+
+    @property
     def main_dir(self) -> Path:
         """Folder with config.json and tokenizer."""
         return self.model_dir if self.base_dir is None else self.base_dir
@@ -70,29 +87,37 @@ def output_dir_of(spec: EvaluateSpec) -> Path:
     return Path(spec.results_dir or ".") / spec.model.save_folder
 
 
-def prepare_evaluation(spec: EvaluateSpec, environment: Environment) -> EvaluateJob:
-    """Check spec, machine, model folder, data and output; nothing is written.
+def prepare_evaluation(spec: EvaluateSpec, environment: Environment, *, dry_run: bool = False) -> EvaluateJob:
+    """Check spec, machine, data, output and access to the models, then stage the models.
+
+    Args:
+        spec: the evaluate spec.
+        environment: the process environment.
+        dry_run: download nothing; else Hub models are written into the Hub's cache, and nothing anywhere else.
 
     Raises:
         TaoError: with every fault that could be found.
     """
     annotations, media_dir = _data_paths(spec)
     shard = _shard(spec, environment)
-    findings = [*_unsupported(spec), *_shard_faults(spec, environment, shard), *_model_faults(spec), *_output_faults(spec)]
+    findings = [*_unsupported(spec), *_shard_faults(spec, environment, shard), *_output_faults(spec)]
+    findings += _model_faults(spec, environment)
     findings += lint_annotations(annotations, media_dir).findings
     raise_errors(findings)
+    models = {one.key: bring_model(one, environment, dry_run=dry_run) for one in wanted_models(spec)}
+    if not dry_run:
+        raise_errors(_staged_faults(spec, models))
+    findings += [finding for source in models.values() for finding in source.findings]
     records = read_annotations(annotations).records
     asked = tuple(records if spec.evaluation.limit < 0 else records[: spec.evaluation.limit])
-    base = spec.model.base_model_path
     return EvaluateJob(
         spec=spec,
         output_dir=output_dir_of(spec),
-        model_dir=Path(spec.model.model_name),
-        base_dir=None if not spec.model.enable_lora or base is None else Path(base),
+        models=models,
         media_dir=media_dir,
         records=asked,
         shard=shard,
-        fingerprint=_fingerprint(spec, annotations),
+        fingerprint=_fingerprint(spec, annotations, models),
         findings=tuple(worst_first(findings)),
     )
 
@@ -134,25 +159,40 @@ def _shard_faults(spec: EvaluateSpec, environment: Environment, shard: Shard) ->
         yield _spec_fault("SPEC_SHARD", "evaluation.shard_id", what, f"--set num_gpus={shard.number + 1}")
 
 
-def _model_faults(spec: EvaluateSpec) -> Iterator[Finding]:
+def wanted_models(spec: EvaluateSpec) -> list[WantedModel]:
+    """Return the models that an evaluation loads."""
     model = spec.model
-    is_adapter = (Path(model.model_name) / ADAPTER_CONFIG).is_file()
+    wanted = [WantedModel(model.model_name, MODEL)]
+    if model.enable_lora and model.base_model_path is not None:
+        wanted.append(WantedModel(model.base_model_path, BASE))
+    if model.tokenizer_model_name is not None:
+        wanted.append(WantedModel(model.tokenizer_model_name, TOKENIZER, weights=False))
+    return wanted
+
+
+def _model_faults(spec: EvaluateSpec, environment: Environment) -> list[Finding]:
+    """Say what stands in the way of the models, and whether enable_lora fits a model folder; a Hub model shows that later."""
+    found = [finding for wanted in wanted_models(spec) for finding in access_findings(wanted, environment)]
+    folder = Path(spec.model.model_name)
+    return [*found, *_switch_faults(spec, folder)] if folder.is_dir() else found
+
+
+def _staged_faults(spec: EvaluateSpec, models: Mapping[str, ModelSource]) -> list[Finding]:
+    """Look into the folders that were staged: adapter or model, and whose tokenizer."""
+    model, base = models[MODEL].folder, models[BASE if BASE in models else MODEL].folder
+    tokenizer = models[TOKENIZER].folder if TOKENIZER in models else base
+    key = TOKENIZER if TOKENIZER in models else BASE if BASE in models else MODEL
+    return [*_switch_faults(spec, model), *token_id_findings(base, key, tokenizer)]
+
+
+def _switch_faults(spec: EvaluateSpec, folder: Path) -> Iterator[Finding]:
+    model, is_adapter = spec.model, (folder / ADAPTER_CONFIG).is_file()
     if is_adapter and not model.enable_lora:
         fix = "--set model.enable_lora=true --set model.base_model_path=FOLDER"
         yield _spec_fault("SPEC_ADAPTER_SWITCH", "model.enable_lora", f"false and {model.model_name} is an adapter", fix)
     if model.enable_lora and not is_adapter:
         what = f"true and {model.model_name} holds no {ADAPTER_CONFIG}"
         yield _spec_fault("SPEC_ADAPTER_SWITCH", "model.enable_lora", what, "--set model.enable_lora=false")
-    folders: dict[str, str | None]
-    folders = {"model.base_model_path": model.base_model_path} if model.enable_lora else {"model.model_name": model.model_name}
-    folders["model.tokenizer_model_name"] = model.tokenizer_model_name
-    for key, name in folders.items():
-        if name is None or (key == "model.model_name" and is_adapter):
-            continue
-        if not (Path(name) / "config.json").is_file() and not (Path(name) / "tokenizer_config.json").is_file():
-            what = f"{key} is {name}, which is not a folder with a config.json"
-            fix = "Download the model first, and name its folder." if "/" in name else "Name the folder of a Qwen3-VL model."
-            yield Finding("ACCESS_MODEL_FOLDER_MISSING", what, Where(key=key), fix)
 
 
 def _output_faults(spec: EvaluateSpec) -> Iterator[Finding]:
@@ -167,11 +207,10 @@ def _spec_fault(code: str, key: str, value: str, fix: str) -> Finding:
     return Finding(code, f"{key} is {value}", Where(key=key), fix, Severity.ERROR, FixKind.EDIT)
 
 
-def _fingerprint(spec: EvaluateSpec, annotations: Path) -> str:
+def _fingerprint(spec: EvaluateSpec, annotations: Path, models: Mapping[str, ModelSource]) -> str:
     """Return a hash of all that an answer depends on; model files go in by size and time, which a copy keeps apart."""
-    folders = [spec.model.model_name, spec.model.base_model_path, spec.model.tokenizer_model_name]
     values: dict[str, Any] = {
-        "model_files": [_file_marks(Path(name)) for name in folders if name is not None],
+        "model_files": [_file_marks(source.folder) for source in models.values() if source.is_here],
         "model": spec.model.model_dump(mode="json", exclude={"save_folder"}),
         "annotations": sha256_of(annotations),
         "media_dir": spec.dataset.media_dir,

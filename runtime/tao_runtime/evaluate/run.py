@@ -50,6 +50,7 @@ class EvaluateResult:
         """Return the result as plain JSON values."""
         return {
             "output_dir": str(self.job.output_dir),
+            "models": {key: source.to_dict() for key, source in self.job.models.items()},
             "num_records": len(self.job.records),
             "shard": {"number": self.job.shard.number, "count": self.job.shard.count},
             "summary": self.summary,
@@ -69,7 +70,7 @@ def run_evaluation(spec: EvaluateSpec, environment: Environment, *, dry_run: boo
         TaoError: with the cause, after a FAILURE record was written to status.json.
     """
     if dry_run:
-        job = prepare_evaluation(spec, environment)
+        job = prepare_evaluation(spec, environment, dry_run=True)
         return EvaluateResult(job, findings=job.findings)
     status = _open_status(spec, environment)
     try:
@@ -178,7 +179,7 @@ def _load(job: EvaluateJob) -> tuple[Answerer, str]:
         model = model.merge_and_unload(safe_merge=True)
         _say(f"adapter: merged into {job.base_dir} (model.enable_lora)")
     builder = SampleBuilder(
-        tokenizer=load_tokenizer(spec.model.tokenizer_model_name or job.main_dir),
+        tokenizer=load_tokenizer(job.tokenizer_dir),
         geometry=vision_geometry(job.main_dir),
         options=VisionOptions(**spec.vision.model_dump()),
         media_dir=job.media_dir,
@@ -237,6 +238,7 @@ def _run_facts(job: EvaluateJob, answers: dict[int, SavedAnswer], seconds: float
         "seconds": round(seconds, 3),
         "device": device,
         "num_shards": job.shard.count,
+        "models": {key: source.to_dict() for key, source in job.models.items()},
         "versions": {"tao-runtime": __version__, **{name: version(name) for name in ("torch", "transformers")}},
     }
 

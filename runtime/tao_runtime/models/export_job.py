@@ -9,8 +9,12 @@ from typing import Literal
 
 import torch
 
+from tao_runtime.config.export import ExportSpec
+from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, TaoError, Where, raise_errors
 from tao_runtime.files import write_json
+from tao_runtime.hub.names import HubModel, parse_model
+from tao_runtime.hub.sources import ModelSource, WantedModel, access_findings, bring_model
 from tao_runtime.models.export import (
     ADAPTER_CONFIG,
     ADAPTER_WEIGHTS,
@@ -47,15 +51,18 @@ class ExportJob:
     dtype: str
     target: Path
 
-    def check(self) -> None:
+    def check(self, *, with_source: bool = True) -> None:
         """Look at the folders before anything is loaded.
+
+        Args:
+            with_source: False leaves the model alone, in a dry run that did not stage it.
 
         Raises:
             TaoError: with every fault: ACCESS_MODEL_FOLDER_MISSING, RUN_ADAPTER_BASE, RUN_ADAPTER_UNREADABLE, RUN_NO_ADAPTER,
                 RUN_NO_EXPORT, USAGE_OUTPUT_UNWRITABLE.
         """
         faults: list[Finding] = []
-        for look in (self._check_source, self._check_target):
+        for look in (self._check_source, self._check_target) if with_source else (self._check_target,):
             try:
                 look()
             except TaoError as error:
@@ -90,6 +97,57 @@ class ExportJob:
     def _check_target(self) -> None:
         if self.target.exists():
             raise unwritable(self.target, "it exists already")
+
+
+def stage_for_export(
+    spec: ExportSpec, environment: Environment, *, dry_run: bool = False
+) -> tuple[ExportSpec, list[ModelSource]]:
+    """Bring the Hub models that an export reads to this disk.
+
+    Args:
+        spec: the export spec.
+        environment: the Hub, its cache, the token.
+        dry_run: ask for access only, and leave the names as they are.
+
+    Returns:
+        The spec with folders in place of the Hub names that were staged, and what was staged. An adapter that stays an
+        adapter needs no base, so a base that it shall name is left as it is.
+
+    Raises:
+        TaoError: with every fault of access.
+    """
+    wanted = [WantedModel(spec.model_path or "", "model_path")]
+    if spec.format == "merged" and spec.base_model_path is not None:
+        wanted.append(WantedModel(spec.base_model_path, "base_model_path"))
+    remote = [one for one in wanted if is_hub_model(one.name)]
+    raise_errors(finding for one in remote for finding in access_findings(one, environment))
+    if dry_run:
+        return spec, []
+    sources = {one.key: bring_model(one, environment) for one in remote}
+    staged = spec.model_copy(update={key: str(source.folder) for key, source in sources.items()})
+    base = _base_in_adapter(staged)
+    if base is not None:
+        sources["base_model_path"] = bring_model(WantedModel(base, "base_model_path"), environment)
+        staged = staged.model_copy(update={"base_model_path": str(sources["base_model_path"].folder)})
+    return staged, list(sources.values())
+
+
+def _base_in_adapter(spec: ExportSpec) -> str | None:
+    """Return the Hub model that an adapter's own config names as its base, where a merge needs it and the spec names none."""
+    if spec.format != "merged" or spec.base_model_path is not None:
+        return None
+    source = exported(Path(spec.model_path or ""))
+    base = named_base(source) if is_adapter(source) else None
+    return base if base and is_hub_model(base) else None
+
+
+def is_hub_model(name: str) -> bool:
+    """Return whether a name means a repository of the Hub.
+
+    Raises:
+        TaoError: SPEC_MODEL_NAME when it means nothing.
+    """
+    return isinstance(parse_model(name, "model_path"), HubModel)
 
 
 def exported(folder: Path) -> Path:

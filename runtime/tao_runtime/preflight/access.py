@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tao_runtime.codes import CODES
+from tao_runtime.config.model_keys import MODEL_KEYS
 from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, Severity, TaoError
 from tao_runtime.hub.access import AccessReport, check_access
@@ -22,25 +23,12 @@ from tao_runtime.hub.token_ids import token_id_findings
 from tao_runtime.preflight.datasets import value_at
 from tao_runtime.preflight.report import Check
 
-# action -> keys that name a model; the second of a pair is the switch that must be true for the key to be read
-_KEYS: dict[str, tuple[tuple[str, str | None], ...]] = {
-    "train": (("policy.model_name_or_path", None),),
-    "evaluate": (
-        ("model.model_name", None),
-        ("model.base_model_path", "model.enable_lora"),
-        ("model.tokenizer_model_name", None),
-    ),
-    "inference": (("model_path", None), ("base_model_path", "enable_lora")),
-    "quantize": (("model.model_path", None), ("model.base_model_path", "model.enable_lora")),
-    "export": (("model_path", None), ("base_model_path", None)),
-}
 # What this module can find; when none of it is wanted, nobody is asked.
 ACCESS_CODES = tuple(
     code
     for code in CODES
     if code.startswith(("ACCESS_HF", "ACCESS_MODEL")) or code in {"SPEC_MODEL_NAME", "ACCESS_NOT_CHECKED"}
 )
-_TOKENIZER_ONLY = "model.tokenizer_model_name"
 _LEAST_WAIT_S = 1.0
 
 
@@ -117,13 +105,13 @@ def check_models(
     limits = limits or Limits()
     deadline = time.monotonic() + limits.time_limit_s
     found: list[ModelAccess] = []
-    for key, switch in _KEYS[action]:
-        name = value_at(spec, key)
-        if not isinstance(name, str) or (switch is not None and value_at(spec, switch) is not True):
+    for key in MODEL_KEYS[action]:
+        name = value_at(spec, key.path)
+        if not isinstance(name, str) or (key.switch is not None and value_at(spec, key.switch) is not True):
             continue
-        weights = key != _TOKENIZER_ONLY and value_at(spec, "native.init") != "random"
+        weights = key.weights and value_at(spec, "native.init") != "random"
         remaining = replace(limits, time_limit_s=max(_LEAST_WAIT_S, deadline - time.monotonic()))
-        found.append(_check(key, name, environment, remaining, weights=weights))
+        found.append(_check(key.path, name, environment, remaining, weights=weights))
     return found
 
 

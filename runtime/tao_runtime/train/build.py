@@ -102,7 +102,9 @@ def _summary(job: Job, model: Any) -> dict[str, Any]:
     trainable, total = parameter_counts(model.parameters())
     train, lora = job.spec.train, job.spec.policy.lora
     return {
-        "model": str(job.model_dir),
+        "model": job.model.name,
+        "model_commit": job.model.commit,
+        "model_dir": str(job.model_dir),
         "parameters": total,
         "trainable_parameters": trainable,
         "lora": None if lora is None else lora.model_dump(mode="json"),

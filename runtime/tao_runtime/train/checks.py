@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tao_runtime.config.train import TrainSpec
 from tao_runtime.environment import Environment
-from tao_runtime.errors import Finding, FixKind, Severity, TaoError, Where
-from tao_runtime.models.load import model_folder
+from tao_runtime.errors import Finding, FixKind, Severity, Where
+from tao_runtime.hub.sources import WantedModel
 
 
 def layout_faults(spec: TrainSpec, environment: Environment) -> list[Finding]:
@@ -62,13 +62,10 @@ def ignored_keys(spec: TrainSpec) -> list[Finding]:
     ]
 
 
-def model_faults(spec: TrainSpec) -> list[Finding]:
-    """Say when the model is not a folder that can be read here."""
-    try:
-        model_folder(spec.policy.model_name_or_path)
-    except TaoError as error:
-        return list(error.findings)
-    return []
+def wanted_model(spec: TrainSpec) -> WantedModel:
+    """Return the model that a train spec names; random weights need none on disk."""
+    name, is_read = spec.policy.model_name_or_path, spec.native.init == "pretrained"
+    return WantedModel(name, "policy.model_name_or_path", weights=is_read)
 
 
 def output_faults(spec: TrainSpec) -> list[Finding]:

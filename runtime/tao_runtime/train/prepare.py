@@ -14,12 +14,14 @@ from tao_runtime.dataset.lint import lint_annotations
 from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, Severity, raise_errors, worst_first
 from tao_runtime.files import sha256_of
+from tao_runtime.hub.sources import ModelSource, access_findings, bring_model
+from tao_runtime.hub.token_ids import token_id_findings
 from tao_runtime.media.annotations import Record, read_annotations
-from tao_runtime.models.load import attention_choice, model_folder
+from tao_runtime.models.load import attention_choice
 from tao_runtime.plan.split import held_out_indices
 from tao_runtime.plan.steps import StepPlan, plan_steps
 from tao_runtime.train.checkpoint import FoundCheckpoint, find_newest, open_checkpoint
-from tao_runtime.train.checks import ignored_keys, layout_faults, model_faults, output_faults
+from tao_runtime.train.checks import ignored_keys, layout_faults, output_faults, wanted_model
 from tao_runtime.train.feed import FeedOptions, choose_feed
 from tao_runtime.train.precision import Choice, Precision, choose_precision, choose_seed, precision_faults
 from tao_runtime.train.state import compare_fingerprints
@@ -42,7 +44,7 @@ class Job:
         plan: its schedule.
         results_dir: folder of status.json and events.jsonl.
         output_dir: folder that gets a folder for the run.
-        model_dir: folder of the model.
+        model: where the model lies and what it is called.
         train, validation: records; validation is None when there is none.
         precision: device and formats.
         seed: of data order and initial values.
@@ -57,7 +59,7 @@ class Job:
     plan: StepPlan
     results_dir: Path
     output_dir: Path
-    model_dir: Path
+    model: ModelSource
     train: RecordSet
     validation: RecordSet | None
     precision: Precision
@@ -67,6 +69,11 @@ class Job:
     fingerprint: dict[str, Any]
     choices: tuple[Choice, ...]
     findings: tuple[Finding, ...]
+
+    @property
+    def model_dir(self) -> Path:
+        """Folder of the model."""
+        return self.model.folder
 
     @property
     def start_step(self) -> int:
@@ -80,14 +87,19 @@ def results_dir_of(spec: TrainSpec) -> Path | None:
     return None if name is None else Path(name)
 
 
-def prepare_job(spec: TrainSpec, environment: Environment) -> Job:
-    """Check spec, machine, model folder, data and output, choose what is to be chosen; nothing is written.
+def prepare_job(spec: TrainSpec, environment: Environment, *, dry_run: bool = False) -> Job:
+    """Check spec, machine, data, output and access to the model, then stage the model and choose what is to be chosen.
+
+    Args:
+        spec: the train spec.
+        environment: the process environment.
+        dry_run: download nothing; else a Hub model is written into the Hub's cache, and nothing anywhere else.
 
     Raises:
         TaoError: with every fault that could be found.
     """
     findings = [*layout_faults(spec, environment), *ignored_keys(spec), *precision_faults(spec)]
-    findings += [*model_faults(spec), *output_faults(spec)]
+    findings += [*access_findings(wanted_model(spec), environment), *output_faults(spec)]
     train_set, val_set, of_data = _read_data(spec)
     findings.extend(of_data)
     num_val = None if val_set is None else len(val_set.records) or None
@@ -95,10 +107,11 @@ def prepare_job(spec: TrainSpec, environment: Environment) -> Job:
         spec=spec,
         num_train_records=len(train_set.records) or None,
         num_val_records=num_val,
-        stages_models=False,
     )
     findings.extend(f for f in check_rules("train", context) if f.severity is not Severity.SKIPPED)
     raise_errors(findings)
+    model = bring_model(wanted_model(spec), environment, dry_run=dry_run)
+    raise_errors(token_id_findings(model.folder, wanted_model(spec).key))
     precision, choices = choose_precision(spec)
     plan = plan_steps(spec, len(train_set.records), num_val)
     train_set, val_set = _split(train_set, val_set, plan)
@@ -106,17 +119,18 @@ def prepare_job(spec: TrainSpec, environment: Environment) -> Job:
     feed, why_feed = choose_feed(
         spec.train.train_policy.dataloader_num_workers, spec.train.train_policy.dataloader_prefetch_factor
     )
-    fingerprint = _fingerprint(spec, plan, seed)
+    fingerprint = _fingerprint(spec, model, plan, seed)
     resume, of_resume = _resume(spec, fingerprint)
-    attention = attention_choice(spec.policy.model_name_or_path, precision.device)
-    choices += [Choice("attention", attention.value, attention.reason)]
+    if model.is_here:
+        attention = attention_choice(model.folder, precision.device)
+        choices += [Choice("attention", attention.value, attention.reason)]
     choices += [of_seed, Choice("samples", f"{feed.num_threads} threads", why_feed), _resume_choice(spec, resume)]
     return Job(
         spec=spec,
         plan=plan,
         results_dir=Path(spec.results_dir or spec.train.output_dir or "."),
         output_dir=Path(spec.train.output_dir or spec.results_dir or "."),
-        model_dir=model_folder(spec.policy.model_name_or_path),
+        model=model,
         train=train_set,
         validation=val_set,
         precision=precision,
@@ -125,7 +139,7 @@ def prepare_job(spec: TrainSpec, environment: Environment) -> Job:
         resume=resume,
         fingerprint=fingerprint,
         choices=tuple(choices),
-        findings=tuple(worst_first([*findings, *plan.findings, *of_resume])),
+        findings=tuple(worst_first([*findings, *model.findings, *plan.findings, *of_resume])),
     )
 
 
@@ -159,11 +173,11 @@ def _split(train: RecordSet, validation: RecordSet | None, plan: StepPlan) -> tu
     return RecordSet(kept, train.media_dir), RecordSet(split_off, train.media_dir)
 
 
-def _fingerprint(spec: TrainSpec, plan: StepPlan, seed: int) -> dict[str, Any]:
-    """Return what decides the figures of a run, in values that JSON keeps."""
+def _fingerprint(spec: TrainSpec, model: ModelSource, plan: StepPlan, seed: int) -> dict[str, Any]:
+    """Return what decides the figures of a run, in values that JSON keeps; a model that is not here yet is left out."""
     lora = spec.policy.lora
     return {
-        "model_config_sha256": sha256_of(model_folder(spec.policy.model_name_or_path) / "config.json"),
+        **({"model_config_sha256": sha256_of(model.folder / "config.json")} if model.is_here else {}),
         "init": spec.native.init,
         "lora": None if lora is None else lora.model_dump(mode="json"),
         "annotations_sha256": sha256_of(Path(str(spec.custom.train_dataset.annotation_path))),

@@ -13,10 +13,16 @@ REQUEUE_SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 
 
 class StopRequest:
-    """Remember the first stop signal; a second SIGINT stops at once."""
+    """Remember the first stop signal; a second SIGINT stops at once.
+
+    Attributes:
+        received: the first signal, None before one came.
+        at_once: while nothing is there to be saved, as during a download, the first SIGINT stops at once.
+    """
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None
+        self.at_once = False
 
     @property
     def wants_requeue(self) -> bool:
@@ -27,9 +33,9 @@ class StopRequest:
         """Note the signal.
 
         Raises:
-            KeyboardInterrupt: at a second SIGINT.
+            KeyboardInterrupt: at a second SIGINT, or the first with `at_once`.
         """
-        if number == signal.SIGINT and self.received is signal.SIGINT:
+        if number == signal.SIGINT and (self.at_once or self.received is signal.SIGINT):
             raise KeyboardInterrupt
         if self.received is None:
             self.received = signal.Signals(number)

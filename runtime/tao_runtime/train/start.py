@@ -10,17 +10,24 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tao_runtime import __version__
 from tao_runtime.codes import EXIT_INTERRUPTED, EXIT_OK, EXIT_REQUEUE
+from tao_runtime.config.defaults import dump_spec
 from tao_runtime.config.train import TrainSpec
 from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, TaoError, Where, raise_errors
+from tao_runtime.files import write_text
 from tao_runtime.spec.build import read_spec
+from tao_runtime.spec.files import spec_text
 from tao_runtime.status.events import EVENTS_NAME, EventLog, StatusLog, new_run_id, status_path
 from tao_runtime.train.signals import StopRequest, stop_signals
 
 if TYPE_CHECKING:
     from tao_runtime.train.loop import TrainOutcome
     from tao_runtime.train.prepare import Job
+
+
+SPEC_NAME = "spec.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,7 @@ class TrainResult:
         outcome, job = self.outcome, self.job
         document: dict[str, Any] = {
             "run_id": self.run_id,
+            "model": job.model.to_dict(),
             "plan": job.plan.to_dict(),
             "choices": [{"name": c.name, "value": c.value, "reason": c.reason} for c in job.choices],
             "start_step": job.start_step,
@@ -96,14 +104,16 @@ def run_training(spec: TrainSpec, environment: Environment, *, dry_run: bool = F
 
     Raises:
         TaoError: with the cause, after a FAILURE record was written; so does what is no known cause, as it is.
-        KeyboardInterrupt: at a second interrupt, after a FAILURE record was written.
+        KeyboardInterrupt: at an interrupt before the first step or a second one later, after a FAILURE record was written.
     """
     run_id = new_run_id()
     try:
         with stop_signals() as stop:
             from tao_runtime.train.prepare import prepare_job
 
-            job = prepare_job(spec, environment)
+            stop.at_once = True
+            job = prepare_job(spec, environment, dry_run=dry_run)
+            stop.at_once = False
             announce(job)
             return TrainResult(run_id, job) if dry_run else _run(job, run_id, environment, stop)
     except (Exception, KeyboardInterrupt) as error:
@@ -134,7 +144,7 @@ def findings_of(error: BaseException) -> tuple[Finding, ...]:
     if isinstance(error, TaoError):
         return error.findings
     if isinstance(error, KeyboardInterrupt):
-        what = "interrupted twice: stopped at once, nothing saved since the last checkpoint"
+        what = "interrupted: stopped at once, nothing saved since the last checkpoint; a download goes on where it stopped"
         return (Finding("RUN_INTERRUPTED", what, fix="Start again with train.resume=true."),)
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         key = "train.train_policy.mini_batch"
@@ -155,6 +165,7 @@ def _run(job: Job, run_id: str, environment: Environment, stop: StopRequest) -> 
 
     run_dir = _run_dir(job)
     remove_partial(run_dir)
+    write_text(run_dir / SPEC_NAME, recorded_spec(job))
     status_file = status_path(environment, job.results_dir) or job.results_dir
     reporter = Reporter(
         StatusLog(status_file, run_id),
@@ -175,6 +186,17 @@ def _run(job: Job, run_id: str, environment: Environment, stop: StopRequest) -> 
         return result
     finally:
         reporter.close()
+
+
+def recorded_spec(job: Job) -> str:
+    """Return the complete spec of a run as YAML: the model under the name that the user gave, its commit in a comment.
+
+    With the pinned name in its place the spec trains on the same weights whatever the repository's branch becomes.
+    """
+    head = f"# tao-runtime {__version__}; spec of this run, complete\n"
+    if job.model.commit is not None:
+        head += f"# policy.model_name_or_path was {job.model.pinned}\n"
+    return head + spec_text(dump_spec(job.spec))
 
 
 def interrupted(outcome: TrainOutcome) -> Finding:
