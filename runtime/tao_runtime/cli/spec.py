@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from tao_runtime.config.names import ACTION_NAMES, COSMOS_REASON
 from tao_runtime.errors import Finding, Severity, TaoError, Where, in_file, raise_errors
 
 if TYPE_CHECKING:
+    from tao_runtime.config.fields import Section
     from tao_runtime.config.rules import Facts
     from tao_runtime.spec.build import BuiltSpec
     from tao_runtime.spec.explain import SchemaOf
@@ -24,7 +26,12 @@ def add_parser(commands: Any, summary: str) -> None:
     build = add_command(words, "build", "walk overrides into a template and write the spec", _build)
     _spec_arguments(build)
     build.add_argument("--out", type=Path, metavar="FILE", help="write the spec here; without it stdout is the spec")
-    build.add_argument("--dry-run", action="store_true", help="write nothing")
+    build.add_argument(
+        "--stage",
+        action="store_true",
+        help="with --for cosmos-rl: download the Hub models first and name their folders (native commands stage by themselves)",
+    )
+    build.add_argument("--dry-run", action="store_true", help="write and download nothing")
     check = add_command(words, "check", "judge a spec file by its schema and every rule", _check)
     _spec_arguments(check, spec_required=True)
     explain = add_command(words, "explain", "say what a key means, what it takes and which rules read it", _explain)
@@ -68,6 +75,7 @@ def _spec_arguments(parser: Parser, *, spec_required: bool = False) -> None:
 
 def _build(arguments: argparse.Namespace) -> CommandResult:
     from tao_runtime.spec.render import render, underived
+    from tao_runtime.spec.stage import unstaged
 
     built, facts, findings = _built(arguments)
     backend = arguments.backend or "native"
@@ -75,14 +83,46 @@ def _build(arguments: argparse.Namespace) -> CommandResult:
         # What is not of the form may be what JSON can't hold: a date, an infinity.
         spec = None if built.model is None else built.value
         return CommandResult("spec build", {"spec": spec, "written": None}, findings)
-    text = render(built.model, backend, facts.num_train_records)
+    model, data = built.model, {"spec": built.value, "backend": backend}
+    comments = ""
+    more: list[str] = []
+    if arguments.stage:
+        model, comments, data["staged"], more = _staged(arguments, built.model, backend)
+    elif backend == "cosmos-rl":
+        findings = [*findings, *unstaged(arguments.action, built.model, _same_command(arguments, "--stage"))]
+    text = comments + render(model, backend, facts.num_train_records)
     findings = [*findings, *underived(built.model, backend, facts.num_train_records)]
     written = None
     if arguments.out is not None and not arguments.dry_run:
-        _write(arguments.out, text)
+        write_spec(arguments.out, text)
         written = str(arguments.out)
-    data = {"spec": built.value, "backend": backend, "rendered": text, "written": written}
-    return CommandResult("spec build", data, findings, f"wrote {written}" if written else text)
+    shown = "\n".join([f"wrote {written}", *more]) if written else text
+    return CommandResult("spec build", {**data, "rendered": text, "written": written}, findings, shown)
+
+
+def _staged(arguments: argparse.Namespace, spec: Section, backend: str) -> tuple[Section, str, dict[str, Any], list[str]]:
+    """Stage the spec's Hub models; return the spec with their folders, comments, plain facts, and lines about mounts."""
+    from tao_runtime.environment import read_environment
+    from tao_runtime.spec.stage import mounts, source_comments, stage_models
+
+    if backend == "native":
+        what = "--stage goes with --for cosmos-rl; the native commands stage the models themselves"
+        raise TaoError(Finding("USAGE_ARGUMENTS", what, Where(key="--stage"), "Leave --stage out."))
+    model, sources = stage_models(arguments.action, spec, read_environment(), dry_run=arguments.dry_run)
+    folders = [str(folder) for folder in mounts(sources)]
+    facts = {"models": {key: source.to_dict() for key, source in sources.items()}, "mounts": folders}
+    lines = [f"a container needs {folder} under the same path, read-only: --volume {folder}:{folder}:ro" for folder in folders]
+    return model, source_comments(sources), facts, lines
+
+
+def _same_command(arguments: argparse.Namespace, *more: str) -> str:
+    """Return the build command as it was given, with more flags, to be pasted."""
+    named = {"--skill": arguments.skill, "--action": arguments.action, "--spec": arguments.spec, "--dataset": arguments.dataset}
+    named |= {"--for": arguments.backend, "--annotations": arguments.annotations, "--num-gpus": arguments.num_gpus}
+    words = [part for flag, value in named.items() if value is not None for part in (flag, str(value))]
+    words += [part for override in arguments.overrides for part in ("--set", override)]
+    words += [] if arguments.out is None else ["--out", str(arguments.out)]
+    return shlex.join(["tao-runtime", "spec", "build", *words, *more])
 
 
 def _check(arguments: argparse.Namespace) -> CommandResult:
@@ -231,7 +271,12 @@ def _count(path: Path | None, findings: list[Finding]) -> tuple[int | None, bool
     return number, has_video
 
 
-def _write(path: Path, text: str) -> None:
+def write_spec(path: Path, text: str) -> None:
+    """Write a spec or rendered file, atomically.
+
+    Raises:
+        TaoError: USAGE_OUTPUT_UNWRITABLE.
+    """
     from tao_runtime.files import write_text
 
     try:

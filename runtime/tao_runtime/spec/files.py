@@ -66,7 +66,7 @@ def read_spec_file(path: Path) -> dict[str, Any]:
             )
         ) from None
     try:
-        value = _parse_json(text) if path.suffix == ".json" else yaml.load(text, Loader=_StrictLoader)  # noqa: S506
+        value = _parse_json(text) if path.suffix == ".json" else parse_yaml(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         raise _invalid(path, getattr(error, "problem", None) or str(error), mark.line + 1 if mark else None) from None
@@ -82,6 +82,15 @@ def read_spec_file(path: Path) -> dict[str, Any]:
     if reason is not None:
         raise _invalid(path, reason, None)
     return value
+
+
+def parse_yaml(text: str) -> Any:
+    """Read YAML as spec files are read.
+
+    Raises:
+        yaml.YAMLError, ValueError, RecursionError: for a text that no spec file may be.
+    """
+    return yaml.load(text, Loader=_StrictLoader)  # noqa: S506
 
 
 def spec_text(value: dict[str, Any]) -> str:

@@ -65,8 +65,13 @@ def stage_models(
 
 
 def mounts(sources: dict[str, ModelSource]) -> list[Path]:
-    """Return the folders that a container needs under the same paths: a snapshot's files are links into its repository's folder."""
+    """Return the folders that a container needs under the same paths: the files of a snapshot are links inside these."""
     return sorted({source.folder.parents[1] for source in sources.values() if source.commit is not None})
+
+
+def source_comments(sources: dict[str, ModelSource]) -> str:
+    """Return comment lines that say which model each staged folder is, for the head of a rendered file."""
+    return "".join(f"# {key} is {source.pinned}\n" for key, source in sources.items())
 
 
 def unstaged(action: str, spec: Section, command: str) -> list[Finding]:
