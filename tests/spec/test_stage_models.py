@@ -84,7 +84,7 @@ def test_native_specs_keep_the_name_and_folders_need_no_staging(capsys, hub, tmp
 def test_building_without_a_hub_name_loads_no_hub_library():
     program = (
         "import sys; from tao_runtime.cli.main import main; "
-        "main(['spec', 'build', '--dataset', '/data', '--set', 'results_dir=/o', '--set', 'validation.enable=false', '--json']); "
+        "main(['spec', 'build', '--dataset', '/data', '--set', 'results_dir=o', '--set', 'validation.enable=false']); "
         "print('huggingface_hub' in sys.modules, file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
