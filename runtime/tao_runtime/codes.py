@@ -188,6 +188,8 @@ CODES: dict[str, Code] = {
     "DATA_SPLIT_IMPOSSIBLE": Code("A set can't be split as asked without a video on two sides."),
     "DATA_SPLIT_UNEVEN": Code("A side of a split differs from what was asked, because records of one video stay together."),
     "DATA_SPLIT_LEFTOVER": Code("The folder of a split holds a side of an earlier one."),
+    "DATA_MERGE_FORMS": Code("Sets to be merged are in different forms."),
+    "DATA_RECORD_REPEATED": Code("A record stands in the sets that are merged more than once."),
     "DATA_SELECTION_EMPTY": Code("No record meets what was asked for."),
     "DATA_SELECTION_SHORT": Code("More records are to be drawn than there are."),
     "DATA_SELECTION_UNKNOWN_IDS": Code("Records were asked for by ids that no record has."),

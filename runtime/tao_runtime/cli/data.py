@@ -12,6 +12,8 @@ WORD_MODULES = (
     "tao_runtime.cli.data_convert",
     "tao_runtime.cli.data_split",
     "tao_runtime.cli.data_select",
+    "tao_runtime.cli.data_merge",
+    "tao_runtime.cli.data_dedupe",
 )
 
 

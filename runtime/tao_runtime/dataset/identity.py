@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,3 +74,13 @@ def class_of(raw: dict[str, Any]) -> str | None:
 def digest(text: str) -> bytes:
     """Return 16 bytes that stand for a text, half characters included."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def canonical_digest(raw: dict[str, Any]) -> bytes:
+    """Return 16 bytes that stand for a record, whatever the order of its keys."""
+    return digest(json.dumps(raw, sort_keys=True, ensure_ascii=True, default=repr))
+
+
+def alike(text: str) -> str:
+    """Return a text without case, extra blanks and final stops; what can turn a meaning around (-, <, digits) stays."""
+    return " ".join(text.casefold().split()).rstrip(".!?。 ")
