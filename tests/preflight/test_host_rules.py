@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from platform_fixtures.fake_nvml import FakeGpu, gpus
+from platform_fixtures.fake_nvml import GIB, FakeGpu, gpus
 from platform_fixtures.host_bench import Bench, codes, listening, silent_socket
 from platform_fixtures.recorded_cluster import NAMESPACE, node, serving_cluster, version
 
@@ -25,6 +25,7 @@ from tao_runtime.preflight.host_docker import docker_part, redis_part
 from tao_runtime.preflight.host_files import locks_part
 from tao_runtime.preflight.host_gpu_rules import gpu_part, take_inventory
 from tao_runtime.preflight.host_kubernetes import kubernetes_part
+from tao_runtime.preflight.host_memory import Machine, judge_memory, loader_need
 from tao_runtime.preflight.host_ports import ports_part
 from tao_runtime.preflight.host_slurm import slurm_part
 from tao_runtime.preflight.host_torch import TorchBuild
@@ -272,6 +273,19 @@ def port(is_taken: bool) -> Check:
     return check
 
 
+def memory(sample_bytes: int, shm_bytes: int = 8 * GIB) -> Check:
+    """Let 2 ranks · 8 workers · 8 batches · 2 samples · 4 bytes meet 10 GiB of memory: 1024 times `sample_bytes`."""
+
+    def check(bench: Bench) -> Findings:
+        bench.lay_out(2)
+        loader = {"dataloader_num_workers": 8, "dataloader_prefetch_factor": 8}
+        bench.spec["train"] = {"train_batch_per_replica": 2, "train_policy": loader}
+        need = loader_need(bench.request(backend="cosmos-rl"), sample_bytes)
+        return judge_memory(need, Machine(10 * GIB, shm_bytes)).findings
+
+    return check
+
+
 T4 = FakeGpu("GPU-1", "Tesla T4", capability=(7, 5))
 V100 = FakeGpu("GPU-1", "Tesla V100-SXM2-32GB", capability=(7, 0))
 
@@ -315,6 +329,8 @@ CASES: dict[str, Pair] = {
         machine(*gpus(1), backend="cosmos-rl", driver="575.57.08", cuda=12090), machine(*gpus(1), backend="cosmos-rl")
     ),
     "HOST_GPU_ARCHITECTURE": Pair(machine(V100), machine(T4)),
+    "HOST_MEMORY_SMALL": Pair(memory(10 * 2**20 + 1), memory(10 * 2**20)),
+    "HOST_SHM_SMALL": Pair(memory(8 * 2**20 + 1), memory(8 * 2**20)),
     "HOST_TORCH_MISSING": Pair(backends(None), backends()),
     "HOST_TORCH_CPU_BUILD": Pair(backends(CPU_BUILD), backends()),
     "HOST_ATTENTION_SLOW": Pair(backends(heads=1), backends(heads=2)),
@@ -342,8 +358,9 @@ def test_the_code_is_silent_on_the_nearest_good_input(bench: Bench, code: str) -
 
 @pytest.mark.parametrize("code", CASES)
 def test_the_code_fires_with_a_place_and_a_fix(bench: Bench, code: str) -> None:
-    found = [finding for finding in CASES[code].fires(bench) if finding.code == code]
-    assert found
+    everything = CASES[code].fires(bench)
+    found = [finding for finding in everything if finding.code == code]
+    assert found, everything
     if code != "HOST_PATH_NOT_SHARED":  # came back from another process, with its text only
         assert all(one.where.host or one.where.file for one in found)
         assert all(one.fix and one.rule for one in found)

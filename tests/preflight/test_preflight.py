@@ -103,7 +103,7 @@ def test_a_sound_launch_passes_and_says_what_was_not_looked_at(preflight, spec):
     code, document = preflight("--spec", spec)
     assert (code, document["ok"], found(document), found(document, "warning")) == (0, True, [], [])
     assert {name for _, name in found(document, "skipped")} == {"DATA_TOKENS_NOT_CHECKED", "HOST_NOT_CHECKED"}
-    assert [one["subject"] for one in document["data"]["skipped"]] == ["tokens, D5, D6, D7, D8, D14", "disk and memory"]
+    assert [one["subject"] for one in document["data"]["skipped"]] == ["tokens, D5, D6, D7, D8, D14", "disk and GPU memory"]
     assert document["data"]["datasets"][0]["num_records"] == 4
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 
+from tao_runtime.media.probe import VideoFacts
+from tao_runtime.media.sampling import VisionOptions
 from tao_runtime.preflight.host_backends import backends_part
 from tao_runtime.preflight.host_docker import SUBJECT as DOCKER
 from tao_runtime.preflight.host_docker import docker_part, redis_part
@@ -14,6 +17,7 @@ from tao_runtime.preflight.host_gpu_rules import SUBJECT as GPUS
 from tao_runtime.preflight.host_gpu_rules import gpu_part, take_inventory
 from tao_runtime.preflight.host_kubernetes import SUBJECT as KUBERNETES
 from tao_runtime.preflight.host_kubernetes import kubernetes_part
+from tao_runtime.preflight.host_memory import memory_part
 from tao_runtime.preflight.host_part import HostCheck, HostPart, Running, joined, not_checked
 from tao_runtime.preflight.host_ports import SUBJECT as PORTS
 from tao_runtime.preflight.host_ports import ports_part
@@ -25,11 +29,30 @@ _NO_PLACE = "where cosmos-rl will run was not said"
 _SAY_PLACE = "Pass --platform docker with --image REFERENCE, or local, slurm or kubernetes."
 
 
-def start_host_checks(request: HostRequest) -> Running:
-    """Start every check of the place, each in a thread of its own; `result()` waits for them within their time limit."""
+@dataclass(frozen=True, slots=True)
+class StartedHost:
+    """Checks of the place that run beside those of the data."""
+
+    request: HostRequest
+    running: Running
+
+    def result(self, videos: Iterable[VideoFacts], options: VisionOptions | None) -> HostPart:
+        """Wait for them within their time limit, and judge memory, which the data must be known for.
+
+        Args:
+            videos: what was measured of them.
+            options: how they will be sampled; None = not known.
+        """
+        found = self.running.result()
+        return found if self.request.platform is None else joined([found, memory_part(self.request, videos, options)])
+
+
+def start_host_checks(request: HostRequest) -> StartedHost:
+    """Start every check of the place, each in a thread of its own."""
+    checks = [HostCheck(rule, subject, partial(make, request)) for rule, subject, make in _checks(request)]
     if request.platform is None:
-        return Running([HostCheck("H1", "host", lambda: not_checked("H1", "host", _NO_PLACE, _SAY_PLACE))])
-    return Running([HostCheck(rule, subject, partial(make, request)) for rule, subject, make in _checks(request)])
+        checks = [HostCheck("H1", "host", partial(not_checked, "H1", "host", _NO_PLACE, _SAY_PLACE))]
+    return StartedHost(request, Running(checks))
 
 
 def _checks(request: HostRequest) -> list[tuple[str, str, Callable[[HostRequest], HostPart]]]:
@@ -40,7 +63,7 @@ def _checks(request: HostRequest) -> list[tuple[str, str, Callable[[HostRequest]
         "slurm": [("H1", SLURM, slurm_part)],
         "kubernetes": [("H1", KUBERNETES, kubernetes_part)],
     }
-    chosen = of_platform[str(request.platform)]
+    chosen = of_platform.get(str(request.platform), [])
     if request.is_here:
         chosen = [*chosen, ("H2", GPUS, _machine_part), ("H9", PORTS, ports_part)]
     else:

@@ -16,6 +16,8 @@ from tao_runtime.preflight.host_request import HostRequest, Layout
 from tao_runtime.preflight.report import Check
 
 SUBJECT = "SLURM"
+# A job that looks at paths: half of it to start, half to look.
+NODE_LIMIT_S = 10.0
 _COMMANDS = ("sinfo", "scontrol", "sbatch")
 _GPUS = re.compile(r"\bgpu(?::[^:,()]+)?:(\d+)")
 # States in which a node will not take a job before somebody mends it. Source: man sinfo, NODE STATE CODES.
@@ -156,8 +158,8 @@ def _paths_part(request: HostRequest, name: str) -> HostPart:
         "--nodes=1",
         "--ntasks=1",
     ]
-    words += ["--time=1", "--immediate=3", "--export=NONE", "--chdir=/", "/bin/sh", "-c", _LOOK, "look"]
-    answer = ask([*words, *map(str, [*written, *read])])
+    words += ["--time=1", f"--immediate={NODE_LIMIT_S // 2:g}", "--export=NONE", "--chdir=/", "/bin/sh", "-c", _LOOK, "look"]
+    answer = ask([*words, *map(str, [*written, *read])], NODE_LIMIT_S)
     if not answer.is_good:
         said = "no node was free at once" if answer.exit_code is None else answer.complaint
         return not_checked("H1", "shared paths", f"no compute node could be asked: {said}", "Run the check again later.")

@@ -28,8 +28,8 @@ from tao_runtime.preflight.datasets import (
     shared_media,
     sources_in,
 )
-from tao_runtime.preflight.host import num_visible_gpus, start_host_checks
-from tao_runtime.preflight.host_part import HostPart, Running
+from tao_runtime.preflight.host import StartedHost, num_visible_gpus, start_host_checks
+from tao_runtime.preflight.host_part import HostPart
 from tao_runtime.preflight.host_request import HostRequest, Place
 from tao_runtime.preflight.report import Check, Report
 from tao_runtime.preflight.tokens import check_tokens
@@ -37,7 +37,7 @@ from tao_runtime.spec.build import BuiltSpec, build_spec
 from tao_runtime.spec.files import read_spec_file
 from tao_runtime.spec.secrets import secret_findings
 
-_NOT_YET = {"H4", "H5", "H6"}
+_NOT_YET = {"H4", "H6"}
 HOST_CODES = tuple(code for code, entry in CODES.items() if code.startswith("HOST_") and entry.rule not in {None, *_NOT_YET})
 
 
@@ -88,7 +88,8 @@ def run_preflight(request: PreflightRequest, environment: Environment) -> Report
     sources = _sources(request, {} if first is None else first.value)
     reading = None if first is None else reading_of(first.model, request.backend)
     results = check_sources(sources, with_media=request.with_media, vision=None if reading is None else reading.options)
-    host = HostPart() if running is None else running.result()
+    videos = [facts for result in results.values() for facts in result.media_facts.values()]
+    host = HostPart() if running is None else running.result(videos, None if reading is None else reading.options)
     facts = _facts(request, results, num_visible_gpus(host))
     built = None if base is None else build_spec(request.skill, request.action, request.overrides, base, facts=facts)
     data = _data_part(results)
@@ -165,7 +166,7 @@ def _access_part(request: PreflightRequest, built: BuiltSpec | None, environment
     return Part(in_file(findings, str(request.spec)), checks, {"models": [model.to_dict() for model in models]})
 
 
-def _start_host(request: PreflightRequest, built: BuiltSpec | None, environment: Environment) -> Running | None:
+def _start_host(request: PreflightRequest, built: BuiltSpec | None, environment: Environment) -> StartedHost | None:
     """Let the host be looked at beside the data; None when nothing of it is known or wanted."""
     if built is None or not any(request.selection.wants(code) for code in HOST_CODES):
         return None
@@ -175,7 +176,7 @@ def _start_host(request: PreflightRequest, built: BuiltSpec | None, environment:
     )
 
 
-def _host_part(request: PreflightRequest, running: Running | None, host: HostPart) -> Part:
+def _host_part(request: PreflightRequest, running: StartedHost | None, host: HostPart) -> Part:
     only = request.selection.only
     if running is None and (not only or any(request.selection.wants(code) for code in HOST_CODES) or only & _NOT_YET):
         return _without_spec(request, "host", "HOST_NOT_CHECKED")
@@ -183,9 +184,9 @@ def _host_part(request: PreflightRequest, running: Running | None, host: HostPar
         return Part(checks=[Check("host", "left out by --only or --skip", is_skipped=True)])
     part = Part(list(host.findings), list(host.checks), {"host": dict(host.details)})
     if not only or only & _NOT_YET:
-        why = "disk and memory were not compared with what the run needs"
-        part.findings.append(_skipped("HOST_NOT_CHECKED", why, "Look at `tao-runtime plan`, `df` and `free`."))
-        part.checks.append(Check("disk and memory", why, is_skipped=True))
+        why = "disk and GPU memory were not compared with what the run needs"
+        part.findings.append(_skipped("HOST_NOT_CHECKED", why, "Look at `tao-runtime plan`, `df` and `nvidia-smi`."))
+        part.checks.append(Check("disk and GPU memory", why, is_skipped=True))
     return part
 
 

@@ -1,0 +1,176 @@
+"""Hold what the loader prepares ahead against host memory and /dev/shm (rule H5)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tao_runtime.errors import Finding, FixKind, Severity, TaoError, Where
+from tao_runtime.media.probe import VideoFacts
+from tao_runtime.media.sampling import VisionOptions, plan_frames
+from tao_runtime.preflight.datasets import value_at
+from tao_runtime.preflight.host_part import HostPart, not_checked
+from tao_runtime.preflight.host_request import HostRequest
+from tao_runtime.preflight.report import Check
+
+SUBJECT = "host memory"
+SHM = Path("/dev/shm")  # noqa: S108 -- the place that is measured
+_COLOURS, _FLOAT32 = 3, 4
+_PREFETCH_KEY = "train.train_policy.dataloader_prefetch_factor"
+_WORKERS_KEY = "train.train_policy.dataloader_num_workers"
+_NO_LIMIT = 1 << 60
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What this machine can give now, in bytes: memory within all cgroup limits, and free room in /dev/shm."""
+
+    memory_bytes: int
+    shm_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What the loader of one machine holds ready, and how the figure comes about.
+
+    Attributes:
+        memory_bytes: at most, beside the model.
+        shm_bytes: part of it that lies in /dev/shm, where worker processes hand over tensors.
+        terms: the product in words.
+        prefetch: batches or samples that each worker prepares ahead.
+    """
+
+    memory_bytes: int
+    shm_bytes: int
+    terms: str
+    prefetch: int
+
+
+def measure_machine(root: Path = Path("/")) -> Machine:
+    """Read /proc and /sys below `root`.
+
+    Raises:
+        OSError: when /proc or /dev/shm can't be read, as outside Linux.
+    """
+    lines = (root / "proc/meminfo").read_text(encoding="ascii").splitlines()
+    fields = dict(line.split(":", 1) for line in lines if ":" in line)
+    available = int(fields["MemAvailable"].split()[0]) * 1024
+    shm = os.statvfs(root / SHM.relative_to("/"))
+    return Machine(min([available, *_cgroup_rooms(root)]), shm.f_bavail * shm.f_frsize)
+
+
+def _cgroup_rooms(root: Path) -> Iterator[int]:
+    """Yield what each cgroup above this process leaves; page cache that can be dropped counts as free."""
+    for line in (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            mount, limit, used, cache = "sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"
+        elif "memory" in controllers.split(","):
+            mount, limit = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+            used, cache = "memory.usage_in_bytes", "total_inactive_file"
+        else:
+            continue
+        # In a container the path is often that of the host, and what counts lies at the mount itself.
+        group = root / mount / path.lstrip("/")
+        top = root / mount
+        for folder in dict.fromkeys([group, *group.parents, top]):
+            if folder.is_relative_to(top) and (bytes_allowed := _number(folder / limit)) is not None:
+                yield max(0, bytes_allowed - (_number(folder / used) or 0) + _statistic(folder / "memory.stat", cache))
+
+
+def _number(path: Path) -> int | None:
+    try:
+        value = int(path.read_text(encoding="ascii"))
+    except (OSError, ValueError):  # `max`, or no such file at the root
+        return None
+    return value if value < _NO_LIMIT else None
+
+
+def _statistic(path: Path, name: str) -> int:
+    try:
+        lines = path.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith(f"{name} ")), 0)
+
+
+def largest_sample_bytes(facts: Iterable[VideoFacts], options: VisionOptions) -> int | None:
+    """Return the bytes of the largest video as the model will see it, uint8; None when no video can be planned."""
+    sizes = []
+    for video in facts:
+        try:
+            plan = plan_frames(video, options)
+        except TaoError:  # a data rule names it
+            continue
+        sizes.append(len(plan.indices) * plan.height * plan.width * _COLOURS)
+    return max(sizes, default=None)
+
+
+def loader_need(request: HostRequest, sample_bytes: int) -> Need:
+    """Multiply workers, prefetched batches and samples.
+
+    The native trainer prepares samples of uint8 frames in threads, no more of them than cores. cosmos-rl starts a torch
+    DataLoader of worker processes on every rank (0.4.7, policy/worker/sft_worker.py) with batches of train_batch_per_replica
+    samples, float32.
+    """
+    workers, prefetch = (_at_least_one(value_at(request.spec, key)) for key in (_WORKERS_KEY, _PREFETCH_KEY))
+    if request.backend == "native":
+        threads = min(workers, os.cpu_count() or 1)
+        total = threads * prefetch * sample_bytes
+        return Need(total, 0, f"{threads} threads · {prefetch} ahead · {_in_words(sample_bytes)} a sample", prefetch)
+    ranks = request.layout.gpus_per_node
+    batch = _at_least_one(value_at(request.spec, "train.train_batch_per_replica"))
+    one = sample_bytes * _FLOAT32
+    total = ranks * workers * prefetch * batch * one
+    terms = f"{ranks} ranks · {workers} workers · {prefetch} prefetched · batch {batch} · {_in_words(one)} a sample"
+    return Need(total, total, terms, prefetch)
+
+
+def memory_part(request: HostRequest, facts: Iterable[VideoFacts], options: VisionOptions | None) -> HostPart:
+    """Judge the loader of a training run on this machine; other actions prepare next to nothing ahead."""
+    if request.action != "train":
+        return HostPart((), (Check(SUBJECT, f"{request.action} prepares no samples ahead"),))
+    if not request.is_here:
+        return not_checked(
+            "H5", SUBJECT, "the job's machine can't be measured from here", "Run preflight on a machine like it."
+        )
+    sample_bytes = None if options is None else largest_sample_bytes(facts, options)
+    if sample_bytes is None:
+        why = "the size of a sample is not known: no video was measured"
+        return not_checked("H5", SUBJECT, why, "Leave out --no-media, and name the data.")
+    try:
+        machine = measure_machine()
+    except OSError as error:
+        return not_checked("H5", SUBJECT, f"memory can't be read: {error}", "Run preflight on Linux.")
+    need = loader_need(request, sample_bytes)
+    return judge_memory(need, machine)
+
+
+def judge_memory(need: Need, machine: Machine) -> HostPart:
+    """Compare need and machine, term by term."""
+    findings = []
+    for code, place, needed, there in (
+        ("HOST_MEMORY_SMALL", "memory", need.memory_bytes, machine.memory_bytes),
+        ("HOST_SHM_SMALL", str(SHM), need.shm_bytes, machine.shm_bytes),
+    ):
+        if needed > there:
+            fits = int(need.prefetch * there / needed)
+            what = f"the loader holds up to {_in_words(needed)} ready and {place} has {_in_words(there)} free: {need.terms}"
+            fix = f"Set {_PREFETCH_KEY} to {fits}." if fits >= 1 else f"Set {_PREFETCH_KEY} to 1 and lower {_WORKERS_KEY}."
+            where = Where(key=_PREFETCH_KEY, host=place)
+            findings.append(Finding(code, what, where, fix, Severity.WARNING, FixKind.EDIT, "H5"))
+    shm = f", {_in_words(machine.shm_bytes)} of {SHM} (a container has 64 MiB of its own unless started with --ipc=host)"
+    outcome = (
+        f"up to {_in_words(need.memory_bytes)} of {_in_words(machine.memory_bytes)} held ready{shm if need.shm_bytes else ''}"
+    )
+    return HostPart(tuple(findings), (Check(SUBJECT, outcome),))
+
+
+def _at_least_one(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 else 1
+
+
+def _in_words(number: int) -> str:
+    return f"{number / 2**30:.1f} GiB" if number >= 2**30 else f"{number / 2**20:.1f} MiB"
