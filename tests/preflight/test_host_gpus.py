@@ -1,4 +1,4 @@
-"""GPUs are counted as CUDA counts them: NVML read through CUDA_VISIBLE_DEVICES. tests/gpu holds the same table against torch."""
+"""GPUs are counted as CUDA counts them: NVML read through CUDA_VISIBLE_DEVICES. tests/gpu holds the table against torch."""
 
 import json
 import sys
