@@ -21,8 +21,23 @@ MADE = {
     "raw.h264": "-t 1 -vf scale=160:-2 -c:v libx264 -f h264",
     "stream.ts": "-t 1 -vf scale=160:-2 -c:v libx264",
     "no_keyframes.mp4": "-t 2 -vf scale=160:-2 -c:v libx264 -x264-params intra-refresh=1:keyint=20",
+    "full_range.mp4": "-t 1 -vf scale=160:68,format=yuvj420p -color_range pc -c:v libx264",
+    "bt709.mp4": "-t 1 -vf scale=160:68:out_color_matrix=bt709 -colorspace bt709 -color_primaries bt709 -color_trc bt709",
+    "audio_first.mp4": "-f lavfi -i sine=d=1 -map 1:a -map 0:v -t 1 -vf scale=160:68 -c:v libx264",
+    "whole.avi": "-t 2 -vf scale=160:68 -c:v mjpeg -q:v 5",
     "late_start.mp4": "-t 1 -vf scale=160:-2 -output_ts_offset 7",
 }
+
+# All that can be decoded but the files that are cut.
+DECODABLE = (
+    *MADE,
+    "turned_90.mp4",
+    "turned_180.mp4",
+    "turned_270.mp4",
+    "mirrored.mp4",
+    "edit_list.mp4",
+    "视频 with space été.mp4",
+)
 
 
 def ffmpeg(*words: str) -> None:
@@ -45,16 +60,26 @@ def make_odd_clips(folder: Path, clips: Path) -> None:
             f"rotate={turn}",
             str(folder / f"turned_{turn}.mp4"),
         )
+    (folder / "mirrored.mp4").write_bytes(_mirrored((folder / "plain.mp4").read_bytes()))
     ffmpeg("-ss", "1", "-i", source, "-c", "copy", str(folder / "edit_list.mp4"))
     ffmpeg("-i", source, "-c", "copy", "-movflags", "+faststart", str(folder / "index_first.mp4"))
     ffmpeg("-f", "lavfi", "-i", "sine=d=1", str(folder / "audio_only.mp4"))
     (folder / "视频 with space été.mp4").write_bytes((folder / "plain.mp4").read_bytes())
     whole, first = (clips / "bikes.mp4").read_bytes(), (folder / "index_first.mp4").read_bytes()
     (folder / "cut_60_percent.mp4").write_bytes(first[: len(first) * 6 // 10])
+    frames = (folder / "whole.avi").read_bytes()
+    (folder / "header_claims_more.avi").write_bytes(frames[: len(frames) * 6 // 10])
     (folder / "index_lost.mp4").write_bytes(whole[: len(whole) // 2])
     (folder / "first_3_kb.mp4").write_bytes(whole[:3072])
     (folder / "zero_bytes.mp4").touch()
     (folder / "lfs_pointer.mp4").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 509904\n")
+
+
+def _mirrored(mp4: bytes) -> bytes:
+    """Set the first number of the track's display matrix to -1: left and right change places."""
+    one, zeros = bytes.fromhex("00010000"), bytes(12)
+    place = mp4.index(one + zeros + one, mp4.index(b"tkhd"))
+    return mp4[:place] + bytes.fromhex("ffff0000") + mp4[place + 4 :]
 
 
 def ffmpeg_count(path: Path) -> int:

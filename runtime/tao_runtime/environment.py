@@ -8,9 +8,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast, get_args
 
 REDACTED = "[redacted]"
+
+DecoderChoice = Literal["auto", "pyav", "torchcodec", "decord"]
 
 _TRUE = {"1", "true", "yes", "on"}
 
@@ -48,6 +50,7 @@ class Environment:
         hf_token_path: file that `hf auth login` writes.
         results_root, job_id: where TAO expects status.json, when a platform set them.
         status_file: file for the status of a fault that comes before the results folder is known.
+        decoder: what decodes videos, from TAO_DECODER.
         world_size, rank, local_rank: set by torchrun; 1, 0, 0 without it.
         cuda_visible_devices: as written, which may be empty (no device); None when unset.
         docker_host: address of the container engine, None for the docker command's own default.
@@ -68,6 +71,7 @@ class Environment:
     results_root: str | None = None
     job_id: str | None = None
     status_file: str | None = None
+    decoder: DecoderChoice = "auto"
     world_size: int = 1
     rank: int = 0
     local_rank: int = 0
@@ -89,7 +93,7 @@ def read_environment(variables: Mapping[str, str] | None = None) -> Environment:
         variables: mapping to read instead of `os.environ`.
 
     Raises:
-        VariableError: when a number is not a number.
+        VariableError: when a number is not a number, or TAO_DECODER names no decoder.
     """
     env = os.environ if variables is None else variables
     hf_home = _path(env, "HF_HOME") or (_path(env, "XDG_CACHE_HOME") or _expanded("~/.cache")) / "huggingface"
@@ -103,6 +107,7 @@ def read_environment(variables: Mapping[str, str] | None = None) -> Environment:
         results_root=_text(env, "TAO_RESULTS_ROOT") or _text(env, "TAO_API_RESULTS_DIR"),
         job_id=_text(env, "TAO_JOB_ID") or _text(env, "TAO_API_JOB_ID"),
         status_file=_text(env, "TAO_STATUS_FILE"),
+        decoder=_decoder(env, "TAO_DECODER"),
         world_size=_integer(env, "WORLD_SIZE", 1),
         rank=_integer(env, "RANK", 0),
         local_rank=_integer(env, "LOCAL_RANK", 0),
@@ -177,6 +182,13 @@ def _expanded(text: str) -> Path:
         return Path(text).expanduser()
     except RuntimeError:  # no HOME and no entry for this user, as in a container under a number: ~ stands for no folder
         return Path(text)
+
+
+def _decoder(env: Mapping[str, str], name: str) -> DecoderChoice:
+    text = _text(env, name) or "auto"
+    if text not in get_args(DecoderChoice):
+        raise VariableError(name, f"{name} is {text!r}, one of {', '.join(get_args(DecoderChoice))} is needed")
+    return cast("DecoderChoice", text)
 
 
 def _integer(env: Mapping[str, str], name: str, default: int) -> int:

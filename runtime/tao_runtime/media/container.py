@@ -34,6 +34,11 @@ class Turn:
             return 90 if self.mirrors_columns else 270
         return 180 if self.mirrors_columns and self.mirrors_rows else 0
 
+    @property
+    def is_mirrored(self) -> bool:
+        """What is shown is a mirror image, which no rotation gives."""
+        return self.swaps_axes ^ self.mirrors_columns ^ self.mirrors_rows
+
     def size(self, height: int, width: int) -> tuple[int, int]:
         """Return height and width as shown of a frame coded as `height` x `width`."""
         return (width, height) if self.swaps_axes else (height, width)

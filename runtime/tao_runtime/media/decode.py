@@ -1,35 +1,66 @@
-"""Decode chosen frames of a video, exactly those asked for, as they are shown.
+"""Decode chosen frames of a video, exactly those asked for, as they are shown, by a decoder chosen with a reason.
 
 `tests/media/test_decode.py` compares with the frames that ffmpeg itself extracts, on real and on odd files.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+import logging
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
+from tao_runtime.environment import DecoderChoice, read_environment
 from tao_runtime.errors import Finding, TaoError, Where
-from tao_runtime.media.container import Turn, frames_in, media_fault, opened_video, packets_of
-from tao_runtime.media.timeline import Timeline, read_timeline
+from tao_runtime.media.decoders.interface import Decoder, DecoderName, Unproven
+from tao_runtime.media.timeline import read_timeline
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# After a jump, frames may come out of order by at most the codec's reordering depth.
-_REORDER_FRAMES = 32
+_log = logging.getLogger(__name__)
+_BEST = "it alone reads every test clip as ffmpeg does, and none is faster at the frames that training takes (docs/adr/0003)"
 
 
-def decode_frames(path: str | Path, indices: Sequence[int], *, num_threads: int = 0) -> NDArray[np.uint8]:
-    """Decode frames by number.
+def choose_decoder(asked: DecoderChoice | None = None) -> tuple[DecoderName, str]:
+    """Choose what decodes videos.
+
+    A library is imported only where it is asked for: torch is, when torchcodec is.
+
+    Args:
+        asked: what should decode; None reads TAO_DECODER.
+
+    Returns:
+        The decoder, and the reason as a sentence for a log.
+
+    Raises:
+        VariableError: when TAO_DECODER names no decoder.
+    """
+    name = asked or read_environment().decoder
+    if name == "auto":
+        return "pyav", f"PyAV decodes: {_BEST}"
+    if name == "pyav":
+        return name, "PyAV decodes: it was asked for"
+    fault = _import_fault(name)
+    if fault is not None:
+        return "pyav", f"PyAV decodes: {name} was asked for and does not import here ({fault})"
+    return name, f"{name} decodes: it was asked for; PyAV reads each file in which it differs from the timeline, and says so"
+
+
+def decode_frames(
+    path: str | Path, indices: Sequence[int], *, num_threads: int = 0, decoder: DecoderChoice | None = None
+) -> NDArray[np.uint8]:
+    """Decode frames by number. Safe to call from several threads.
 
     Args:
         path: the video file.
         indices: frame numbers in presentation order, 0-based; any order, repeats allowed, at least one.
         num_threads: decoding threads; 0 = one a core.
+        decoder: as `choose_decoder` takes it. One that differs from the file's timeline is not used for that file, and a
+            warning of this module's logger says so.
 
     Returns:
         uint8 RGB [len(indices), height, width, 3], in the order of `indices`, rotation applied.
@@ -38,22 +69,20 @@ def decode_frames(path: str | Path, indices: Sequence[int], *, num_threads: int 
         TaoError: DATA_FRAME_OUT_OF_RANGE for a number the file does not have; DATA_VIDEO_FRAMES_LOST when a frame does
             not decode (never fewer frames in silence); the codes of `read_timeline`.
     """
-    import numpy as np
-
     timeline = read_timeline(path)
     wanted = sorted(set(indices))
     if not wanted or wanted[0] < 0 or wanted[-1] >= len(timeline.pts):
         raise _out_of_range(path, wanted, len(timeline.pts))
-    found: dict[int, NDArray[np.uint8]] = {}
-    if timeline.keyframe_pts:
-        found.update(_decoded_with_jumps(path, timeline, wanted, num_threads))
-    if len(found) < len(wanted):
-        found.update(_decoded_in_sequence(path, timeline, wanted, num_threads))
-    lost = [index for index in wanted if index not in found]
-    if lost:
-        what = f"{path}: {len(lost)} of {len(wanted)} frames do not decode, the first is frame {lost[0]} of {len(timeline.pts)}"
-        raise media_fault("DATA_VIDEO_FRAMES_LOST", path, what, "Copy or encode the file again, or leave this record out.")
-    return np.stack([found[index] for index in indices])
+    name, _ = choose_decoder(decoder)
+    try:
+        frames = _module(name).read_frames(path, timeline, wanted, num_threads)
+    except Unproven as difference:
+        _warn_once(f"PyAV decodes {path}: {name} differs from its timeline ({difference})")
+        frames = _module("pyav").read_frames(path, timeline, wanted, num_threads)
+    if list(indices) == wanted:
+        return frames
+    row_of = {index: row for row, index in enumerate(wanted)}
+    return frames[[row_of[index] for index in indices]]
 
 
 def frame_times_s(path: str | Path) -> NDArray[np.float64]:
@@ -68,116 +97,22 @@ def frame_times_s(path: str | Path) -> NDArray[np.float64]:
     return np.array([timeline.time_s(index) for index in range(len(timeline.pts))])
 
 
-def _decoded_in_sequence(
-    path: str | Path, timeline: Timeline, wanted: Sequence[int], num_threads: int
-) -> dict[int, NDArray[np.uint8]]:
-    """Decode from the start until every wanted frame is out."""
-    index_of = {timeline.pts[index] if timeline.frames_carry_pts else index: index for index in wanted}
-    found = {}
-    with opened_video(path, num_threads=num_threads) as (container, stream):
-        converter = RgbConverter(timeline, path)
-        position = 0
-        for packet in packets_of(container, stream):
-            for frame in frames_in(packet):
-                index = index_of.get(frame.pts if timeline.frames_carry_pts else position)
-                position += 1
-                if index is not None:
-                    found[index] = converter.convert(frame)
-            if len(found) == len(wanted):
-                break
-    return found
+def _module(name: DecoderName) -> Decoder:
+    return cast("Decoder", import_module(f"tao_runtime.media.decoders.{name}"))
 
 
-def _decoded_with_jumps(
-    path: str | Path, timeline: Timeline, wanted: Sequence[int], num_threads: int
-) -> dict[int, NDArray[np.uint8]]:
-    """Decode each group of pictures that holds a wanted frame, jumping over those that hold none.
-
-    A frame that does not come out where the index says is left out: the caller then decodes in sequence.
-    """
-    found = {}
-    keyframes = timeline.keyframe_pts
-    with opened_video(path, num_threads=num_threads) as (container, stream):
-        converter = RgbConverter(timeline, path)
-        frames = _frames(container, stream)
-        previous = -1
-        for group, members in groupby(wanted, key=lambda index: bisect_right(keyframes, timeline.pts[index]) - 1):
-            index_of = {timeline.pts[index]: index for index in members}
-            if group > previous + 1:
-                container.seek(keyframes[group], stream=stream)
-                frames = _frames(container, stream)
-            previous = group
-            for frame in _until(frames, max(index_of)):
-                index = index_of.pop(frame.pts, None)
-                if index is not None:
-                    found[index] = converter.convert(frame)
-                if not index_of:
-                    break
-    return found
+@lru_cache
+def _import_fault(name: DecoderName) -> str | None:
+    fault = _module(name).import_fault()
+    if fault is not None:
+        _log.warning("PyAV decodes: %s does not import here (%s)", name, fault)
+    return fault
 
 
-def _frames(container: Any, stream: Any) -> Iterator[Any]:
-    for packet in packets_of(container, stream):
-        yield from frames_in(packet)
-
-
-def _until(frames: Iterator[Any], last_pts: int) -> Iterator[Any]:
-    """Yield frames until well past a timestamp."""
-    late = 0
-    for frame in frames:
-        late += frame.pts is not None and frame.pts > last_pts
-        yield frame
-        if late > _REORDER_FRAMES:
-            return
-
-
-class RgbConverter:
-    """Turn decoded frames of one video into RGB as they are shown, with ffmpeg's own scaler."""
-
-    def __init__(self, timeline: Timeline, path: str | Path) -> None:
-        self._size = timeline.height, timeline.width
-        self._turn = timeline.turn
-        self._path = path
-        self._graph: Any = None
-
-    def convert(self, frame: Any) -> NDArray[np.uint8]:
-        """Return uint8 RGB [height, width, 3] of one frame.
-
-        Raises:
-            TaoError: DATA_VIDEO_UNREADABLE when the size changes within the video.
-        """
-        if (frame.height, frame.width) != self._size:
-            what = f"{self._path}: the size changes from {self._size[1]} x {self._size[0]} to {frame.width} x {frame.height} px"
-            raise media_fault("DATA_VIDEO_UNREADABLE", self._path, what, "Encode the file again at one size.")
-        if self._graph is None:
-            self._graph = _rgb_graph(frame)
-        self._graph.push(frame)
-        return turned(self._graph.pull().to_ndarray(), self._turn)
-
-
-def turned(image: NDArray[np.uint8], turn: Turn) -> NDArray[np.uint8]:
-    """Return an image [height, width, 3] as it is shown."""
-    if turn.swaps_axes:
-        image = image.swapaxes(0, 1)
-    if turn.mirrors_columns:
-        image = image[:, ::-1]
-    return image[::-1] if turn.mirrors_rows else image
-
-
-def _rgb_graph(frame: Any) -> Any:
-    """Build the filter of ffmpeg's command line for RGB output; PyAV's own conversion differs for odd sizes and 10 bit."""
-    import av
-
-    graph = av.filter.Graph()
-    source = graph.add_buffer(width=frame.width, height=frame.height, format=frame.format, time_base=frame.time_base)
-    scale = graph.add("scale", "flags=bicubic")
-    rgb = graph.add("format", "rgb24")
-    sink = graph.add("buffersink")
-    source.link_to(scale)
-    scale.link_to(rgb)
-    rgb.link_to(sink)
-    graph.configure()
-    return graph
+@lru_cache(maxsize=1024)
+def _warn_once(message: str) -> None:
+    """Log a warning; a file that is read in every epoch is named once."""
+    _log.warning(message)
 
 
 def _out_of_range(path: str | Path, wanted: Sequence[int], num_frames: int) -> TaoError:

@@ -35,6 +35,7 @@ class Timeline:
         was_decoded: the whole file was decoded to count its frames.
         height, width: size as coded, px.
         turn: how frames are turned before they are shown.
+        bit_depth: bits of one colour of a pixel.
         codec: name of the codec.
         audio_is_first: stream 0 is audio.
     """
@@ -50,6 +51,7 @@ class Timeline:
     height: int
     width: int
     turn: Turn
+    bit_depth: int
     codec: str
     audio_is_first: bool
 
@@ -130,6 +132,7 @@ def _read_timeline(path: str, size_bytes: int, _mtime_ns: int) -> Timeline:
             height=scan.first_frame.height,
             width=scan.first_frame.width,
             turn=turn_of(scan.first_frame, path),
+            bit_depth=max(component.bits for component in scan.first_frame.format.components),
             codec=stream.codec_context.name,
             audio_is_first=container.streams[0].type == "audio",
         )
