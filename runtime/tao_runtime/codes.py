@@ -65,6 +65,7 @@ CODES: dict[str, Code] = {
     "SPEC_TYPE": Code("A value has the wrong type; specs are read strictly."),
     "SPEC_RANGE": Code("A value is outside its bounds."),
     "SPEC_CHOICE": Code("A value is none of the choices."),
+    "SPEC_COMMENTS_LOST": Code("A spec file could not be changed in place and was written anew, without its comments."),
     "SPEC_RECORD_COUNT_UNKNOWN": Code("A key that is derived from the number of records was rendered without it."),
     # Specs: rules
     "SPEC_REQUIRED_MISSING": Code("A path that only the user knows isn't set."),

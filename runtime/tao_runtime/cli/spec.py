@@ -1,4 +1,4 @@
-"""`tao-runtime spec`: build, check, explain and compare specs."""
+"""`tao-runtime spec`: build, check, edit, explain and compare specs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tao_runtime.cli.output import CommandResult, Parser, add_command, positive_int, severity_counts
+from tao_runtime.cli.spec_edit import add_word as add_edit
 from tao_runtime.config.names import ACTION_NAMES, COSMOS_REASON
 from tao_runtime.errors import Finding, Severity, TaoError, Where, in_file, raise_errors
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def add_parser(commands: Any, summary: str) -> None:
-    """Add `spec` and its four words."""
+    """Add `spec` and its words."""
     parser: Parser = commands.add_parser("spec", help=summary, description=f"{summary[:1].upper()}{summary[1:]}.")
     words = parser.add_subparsers(dest="word", required=True, metavar="WORD")
     build = add_command(words, "build", "walk overrides into a template and write the spec", _build)
@@ -34,6 +35,7 @@ def add_parser(commands: Any, summary: str) -> None:
     build.add_argument("--dry-run", action="store_true", help="write and download nothing")
     check = add_command(words, "check", "judge a spec file by its schema and every rule", _check)
     _spec_arguments(check, spec_required=True)
+    add_edit(words)
     explain = add_command(words, "explain", "say what a key means, what it takes and which rules read it", _explain)
     explain.add_argument("key", metavar="KEY", help="dotted path, such as train.optm_lr")
     _action_arguments(explain, action_default=None)
@@ -211,13 +213,20 @@ def _built(arguments: argparse.Namespace) -> tuple[BuiltSpec, Facts, list[Findin
     """Build once to learn the annotation paths, then judge with the counts; also return what counting found."""
     from tao_runtime.spec.build import build_spec
     from tao_runtime.spec.files import read_spec_file
+    from tao_runtime.spec.fixes import SpecFile, pasteable
 
     base = None if arguments.spec is None else read_spec_file(arguments.spec)
     overrides = _overrides(arguments)
     secrets = _secrets(arguments, overrides)
     facts, found = _facts(arguments, build_spec(arguments.skill, arguments.action, overrides, base))
     built = build_spec(arguments.skill, arguments.action, overrides, base, facts=facts)
-    return built, facts, secrets + found + (built.findings if base is None else in_file(built.findings, str(arguments.spec)))
+    if base is None:
+        return built, facts, secrets + found + built.findings
+    file = SpecFile(arguments.spec, arguments.skill, arguments.action, built.action.model, base)
+    mended = pasteable(
+        built.findings, file, lambda value: build_spec(file.skill, file.action, overrides, value, facts=facts).findings
+    )
+    return built, facts, secrets + found + in_file(mended, str(arguments.spec))
 
 
 def _secrets(arguments: argparse.Namespace, overrides: list[str]) -> list[Finding]:

@@ -8,6 +8,7 @@ from tao_runtime.config.counts import dp_size, has_val_dataset, split_counts, st
 from tao_runtime.config.rule import Fault, Rule, RuleContext, not_known
 from tao_runtime.config.rules_shared import COSMOS_RL, missing, model_uri_rule, sampling_rule, vision_rule
 from tao_runtime.config.train import TrainSpec
+from tao_runtime.config.validation import override
 from tao_runtime.errors import Severity
 
 MIN_VIDEO_LENGTH_TOKENS = 40960
@@ -131,7 +132,9 @@ def _lr_parts(context: RuleContext[TrainSpec]) -> Iterator[Fault]:
         yield Fault(f"{key} is {lr}; adapters are one model part and take one rate", key, one_rate)
     elif isinstance(lr, dict) and "global" not in lr:
         yield Fault(
-            f"{key} names modules {sorted(lr)} and has no rate for the rest", key, "Add the key global to train.optm_lr."
+            f"{key} names modules {sorted(lr)} and has no rate for the rest",
+            key,
+            override(key, {**lr, "global": max(values, default=1e-6)}),
         )
 
 

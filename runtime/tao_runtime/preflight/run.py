@@ -35,6 +35,7 @@ from tao_runtime.preflight.report import Check, Report
 from tao_runtime.preflight.tokens import check_tokens
 from tao_runtime.spec.build import BuiltSpec, build_spec
 from tao_runtime.spec.files import read_spec_file
+from tao_runtime.spec.fixes import SpecFile, pasteable
 from tao_runtime.spec.secrets import secret_findings
 
 _NOT_YET = {"H4", "H6"}
@@ -93,7 +94,10 @@ def run_preflight(request: PreflightRequest, environment: Environment) -> Report
     facts = _facts(request, results, num_visible_gpus(host))
     built = None if base is None else build_spec(request.skill, request.action, request.overrides, base, facts=facts)
     data = _data_part(results)
-    spec = _spec_part(request, built, environment)
+    spec = _without_spec(request, "spec", "SPEC_NOT_CHECKED")
+    if built is not None and base is not None:
+        spec = _spec_part(request, built, environment)
+        spec.findings = [*_mended(request, built, base, facts), *spec.findings]
     access = _access_part(request, built, environment)
     tokens = check_tokens(reading, results, environment, request.selection)
     parts = (
@@ -139,12 +143,21 @@ def _data_part(results: dict[str, LintResult]) -> Part:
     return part
 
 
-def _spec_part(request: PreflightRequest, built: BuiltSpec | None, environment: Environment) -> Part:
-    """Judge the spec, and look for credentials in it and in the overrides."""
-    if built is None:
-        return _without_spec(request, "spec", "SPEC_NOT_CHECKED")
+def _mended(request: PreflightRequest, built: BuiltSpec, base: dict[str, Any], facts: Facts) -> list[Finding]:
+    """Return what the rules say, each with a command as fix where one mends the file."""
+    file = SpecFile(Path(str(request.spec)), request.skill, request.action, built.action.model, base)
+    found = pasteable(
+        built.findings,
+        file,
+        lambda value: build_spec(request.skill, request.action, request.overrides, value, facts=facts).findings,
+    )
+    return in_file(found, str(request.spec))
+
+
+def _spec_part(request: PreflightRequest, built: BuiltSpec, environment: Environment) -> Part:
+    """Say what was judged, and look for credentials in the spec and in the overrides."""
     file = str(request.spec)
-    part = Part(in_file(built.findings, file))
+    part = Part()
     texts = {file: Path(file).read_text(encoding="utf-8-sig"), "--set": "\n".join(request.overrides)}
     for name, text in texts.items():
         part.findings += secret_findings(text, name, environment)

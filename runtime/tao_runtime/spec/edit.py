@@ -40,6 +40,13 @@ def written_keys(value: Mapping[str, Any], path: str) -> tuple[str, ...] | None:
     return None
 
 
+def own_copy(value: Any) -> Any:
+    """Copy a nested value so that no part of it stands in two places, as a YAML alias makes it."""
+    if isinstance(value, dict):
+        return {key: own_copy(part) for key, part in value.items()}
+    return [own_copy(part) for part in value] if isinstance(value, list) else value
+
+
 def apply_change(value: dict[str, Any], change: Change) -> None:
     """Make a change in a nested dictionary; sections that are null or absent are opened."""
     *parents, leaf = change.keys
