@@ -59,6 +59,7 @@ def test_bad_override_gives_one_finding_with_code_and_fix(override: str, code: s
 @pytest.mark.parametrize(
     ("override", "path", "value"),
     [
+        ('train.master_dtype="float32"', "train.master_dtype", "float32"),
         ("train.epoch=3", "train.epoch", 3),
         ("train.optm_lr=2e-5", "train.optm_lr", 2e-5),
         ("train.optm_lr=[1e-6, 2e-6]", "train.optm_lr", [1e-6, 2e-6]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tao_runtime.cli.dataset_arguments import add_dataset_arguments
+from tao_runtime.cli.dataset_arguments import add_dataset_arguments, report_result
 from tao_runtime.cli.output import CommandResult, add_command
 from tao_runtime.cli.progress import progress_bar
 
@@ -33,4 +33,4 @@ def _lint(arguments: argparse.Namespace) -> CommandResult:
     findings = tuple(selection.filtered(result.findings))
     checks = (*dataset_checks("annotation", result), *selection_checks(selection))
     report = Report(findings, checks, result.counts, result.to_dict())
-    return CommandResult("data lint", report.to_dict(), findings, report.table(), text_shows_findings=True)
+    return report_result("data lint", report, arguments)

@@ -111,7 +111,10 @@ def print_result(result: CommandResult, *, as_json: bool) -> int:
         text, code = _document(result, findings, code)
         fault = _write(sys.stdout, text)
     else:
-        fault = _write(sys.stdout, _for_terminal(f"{result.text.rstrip()}\n")) if result.text else None
+        text = _for_terminal(f"{result.text.rstrip()}\n") if result.text else ""
+        fault = (
+            (_write(sys.stdout, _coloured(text)) if result.text_shows_findings else _write(sys.stdout, text)) if text else None
+        )
         if not result.text_shows_findings:
             _write(sys.stderr, _for_terminal(render_findings(findings)))
     if fault is not None:
@@ -144,6 +147,22 @@ def _document(result: CommandResult, findings: Sequence[Finding], code: int) -> 
 
 def _for_terminal(text: str) -> str:
     return _STEERING.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), redact(text))
+
+
+def _coloured(text: str) -> str:
+    """Return a report with severities coloured, where stdout is a terminal that takes colours and NO_COLOR is unset."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return text
+    from rich.console import Console
+    from rich.text import Text
+
+    shown = Text(text, end="")
+    for word, style in (("error", "bold red"), ("warning", "yellow"), ("skipped", "cyan"), ("checked", "dim")):
+        shown.highlight_regex(rf"(?m)^{word}  ", style)
+    console = Console(file=sys.stdout, soft_wrap=True, highlight=False)
+    with console.capture() as captured:
+        console.print(shown, end="")
+    return captured.get()
 
 
 def _write(stream: TextIO | None, text: str) -> str | None:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from tao_runtime.cli.dataset_arguments import add_dataset_arguments
+from tao_runtime.cli.dataset_arguments import add_dataset_arguments, report_result
 from tao_runtime.cli.output import CommandResult, add_command, positive_int
 from tao_runtime.config.actions import ACTIONS, skill_names
 from tao_runtime.config.names import COSMOS_REASON
@@ -84,4 +84,4 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
         ),
     )
     report = run_preflight(request, read_environment())
-    return CommandResult("preflight", report.to_dict(), report.findings, report.table(), text_shows_findings=True)
+    return report_result("preflight", report, arguments)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from tao_runtime.errors import Finding, Severity, worst_first
+from tao_runtime.errors import Finding, FixKind, Severity, worst_first
 
 MAX_GROUPS_SHOWN = 25
 MAX_PLACES_SHOWN = 3
-MAX_LINE_CHARS = 160
+MIN_LINE_CHARS, MAX_LINE_CHARS = 40, 160
+MAX_LINES_OF_PROSE = 6
 
 _ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.SKIPPED: 2, Severity.INFO: 3}
 
@@ -30,6 +32,45 @@ class Check:
     subject: str
     outcome: str
     is_skipped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FaultGroup:
+    """Findings of one severity and code.
+
+    Attributes:
+        members: those that are held, at least one.
+        number: how many there are in all.
+    """
+
+    members: tuple[Finding, ...]
+    number: int
+
+    @property
+    def first(self) -> Finding:
+        """The finding that stands for the group."""
+        return self.members[0]
+
+    def fixes(self, limit: int) -> list[Finding]:
+        """Return one finding for each different fix among the first `limit`."""
+        by_fix = {finding.fix: finding for finding in reversed(self.members[:limit]) if finding.fix}
+        return list(reversed(by_fix.values()))
+
+    def lines(self, width: int) -> list[str]:
+        """Return the group as lines of at most `width` characters, commands excepted."""
+        shown = self.members[:MAX_PLACES_SHOWN]
+        rule = f" [{self.first.rule}]" if self.first.rule else ""
+        lines = [f"{self.first.severity}  {self.first.code}{rule}{f'  {self.number} times' if self.number > 1 else ''}"]
+        for what, same in groupby(shown, key=lambda f: f.what):
+            lines += _wrapped(what, width, "    ")
+            for place in filter(None, (str(one.where) for one in same)):
+                lines += _wrapped(place, width, "      at ")
+        if self.number > len(shown):
+            lines.append(f"    … and {self.number - len(shown)} more")
+        for finding in self.fixes(MAX_PLACES_SHOWN):
+            is_command = finding.fix_kind is FixKind.COMMAND
+            lines += [f"    fix: {finding.fix}"] if is_command else _wrapped(finding.fix, width, "    fix: ")
+        return lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +106,26 @@ class Report:
             **self.details,
         }
 
-    def table(self) -> str:
-        """Return the report for a terminal: grouped by code, counted, worst first, of bounded length."""
+    def groups(self) -> list[FaultGroup]:
+        """Return the findings by severity and code: worst first, then most frequent first."""
+        return [FaultGroup(tuple(members), self._number(members)) for members in _groups(self.findings)]
+
+    def table(self, width: int = MAX_LINE_CHARS) -> str:
+        """Return the report for a terminal: grouped by code, counted, worst first, of bounded length.
+
+        Args:
+            width: of the terminal, characters. Prose is wrapped to it; a fix that is a command stays on one line, to be pasted.
+        """
+        width = max(MIN_LINE_CHARS, min(width, MAX_LINE_CHARS))
         lines = [_in_words(self.counts()), ""]
-        groups = _groups(self.findings)
-        for members in groups[:MAX_GROUPS_SHOWN]:
-            lines += self._group(members)
+        groups = self.groups()
+        for group in groups[:MAX_GROUPS_SHOWN]:
+            lines += [*group.lines(width), ""]
         if len(groups) > MAX_GROUPS_SHOWN:
             lines.append(f"… and {len(groups) - MAX_GROUPS_SHOWN} more kinds of fault; --json shows all")
-        lines += [f"{'skipped' if c.is_skipped else 'checked'}  {c.subject}: {c.outcome}" for c in self.checks]
-        return "".join(f"{line if len(line) <= MAX_LINE_CHARS else line[: MAX_LINE_CHARS - 1] + '…'}\n" for line in lines)
+        for check in self.checks:
+            lines += _wrapped(f"{check.subject}: {check.outcome}", width, "skipped  " if check.is_skipped else "checked  ")
+        return "".join(f"{line}\n" for line in lines)
 
     def _by_code(self) -> dict[str, int]:
         by_code: Counter[str] = Counter()
@@ -82,20 +133,21 @@ class Report:
             by_code[members[0].code] += self._number(members)
         return dict(by_code)
 
-    def _group(self, members: Sequence[Finding]) -> list[str]:
-        number, first, shown = self._number(members), members[0], members[:MAX_PLACES_SHOWN]
-        times = f"  {number} times" if number > 1 else ""
-        lines = [f"{first.severity}  {first.code}{f' [{first.rule}]' if first.rule else ''}{times}"]
-        for what, same in groupby(shown, key=lambda f: f.what):
-            lines.append(f"    {what}")
-            lines += [f"      at {place}" for place in map(str, (one.where for one in same)) if place]
-        if number > len(shown):
-            lines.append(f"    … and {number - len(shown)} more")
-        lines += [f"    fix: {fix}" for fix in dict.fromkeys(one.fix for one in shown) if fix]
-        return [*lines, ""]
-
     def _number(self, members: Sequence[Finding]) -> int:
         return max(self.totals.get((members[0].code, members[0].severity), 0), len(members))
+
+
+def _wrapped(text: str, width: int, head: str) -> list[str]:
+    """Break a text into a few lines after a head; what has no spaces and is longer than a line is broken anywhere."""
+    return textwrap.wrap(
+        " ".join(text.split()),
+        width,
+        initial_indent=head,
+        subsequent_indent=" " * len(head),
+        max_lines=MAX_LINES_OF_PROSE,
+        placeholder=" …",
+        break_on_hyphens=False,
+    )
 
 
 def _in_words(counts: Mapping[str, int]) -> str:

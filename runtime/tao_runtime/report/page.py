@@ -7,6 +7,7 @@ The page's own content security policy forbids both, so a text from a data set c
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 
 from tao_runtime.files import write_text
@@ -23,21 +24,36 @@ SIDE = Frame(width=360, height=128, left=52, bottom=34)
 
 def render_page(report: Report) -> str:
     """Return the page as HTML."""
-    made = report.made_at.strftime("%Y-%m-%d %H:%M %Z").strip()
-    sections = [
-        _results(report.evaluations),
-        _training(report.training),
-        _matrices(report.evaluations),
-        "" if report.failures is None else _section("failures", "Failures", failure_gallery(report.failures), panel=False),
-        _facts(report.facts),
-    ]
-    body = "".join(sections) or '<p class="lead">There is nothing to show.</p>'
+    body = "".join(
+        [
+            _results(report.evaluations),
+            _training(report.training),
+            _matrices(report.evaluations),
+            "" if report.failures is None else section("failures", "Failures", failure_gallery(report.failures), panel=False),
+            _facts(report.facts),
+        ]
+    )
+    return render_document(
+        report.title, report.version, report.made_at, body or '<p class="lead">There is nothing to show.</p>'
+    )
+
+
+def render_document(title: str, version: str, made_at: datetime, body: str) -> str:
+    """Return a whole page in the house's style around a body.
+
+    Args:
+        title: heading, as plain text.
+        version: of this program.
+        made_at: when.
+        body: HTML of the sections, everything in it escaped.
+    """
+    made = made_at.strftime("%Y-%m-%d %H:%M %Z").strip()
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" href="data:,">\n'
-        f"<title>{escape(report.title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
-        f'<header><h1>{isolated(report.title)}</h1><p class="byline">tao-runtime {escape(report.version)}, {escape(made)}</p>'
+        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
+        f'<header><h1>{isolated(title)}</h1><p class="byline">tao-runtime {escape(version)}, {escape(made)}</p>'
         f"</header>\n{body}\n"
         '<footer class="sub">One file, no script, no request: it can be mailed, archived and printed as it is.</footer>\n'
         "</main>\n</body>\n</html>\n"
@@ -53,7 +69,8 @@ def write_page(path: Path, report: Report) -> None:
     write_text(path, render_page(report))
 
 
-def _section(name: str, title: str, body: str, *, panel: bool = True) -> str:
+def section(name: str, title: str, body: str, *, panel: bool = True) -> str:
+    """Return a section with a heading; `name` is its id."""
     inner = f'<div class="panel">{body}</div>' if panel else body
     return f'<section aria-labelledby="{name}"><h2 id="{name}">{title}</h2>{inner}</section>\n'
 
@@ -61,7 +78,7 @@ def _section(name: str, title: str, body: str, *, panel: bool = True) -> str:
 def _results(evaluations: Sequence[EvaluationView]) -> str:
     if not evaluations:
         return ""
-    return f'<div class="tiles">{tiles(evaluations)}</div>\n' + _section(
+    return f'<div class="tiles">{tiles(evaluations)}</div>\n' + section(
         "evaluations", "Evaluations", metrics_table(evaluations)
     )
 
@@ -80,7 +97,7 @@ def _training(training: TrainingView | None) -> str:
     norm = line_chart("Gradient norm before clipping", [norm_line], frame=SIDE)
     side = f"<div><h3>Learning rate</h3>{rate}</div><div><h3>Gradient norm before clipping</h3>{norm}</div>"
     epoch = f'<p class="legend">{training.steps_per_epoch} steps make an epoch.</p>' if training.steps_per_epoch else ""
-    return _section("training", "Training", f'<div class="curves">{main}<div class="side">{side}</div></div>{epoch}')
+    return section("training", "Training", f'<div class="curves">{main}<div class="side">{side}</div></div>{epoch}')
 
 
 def _key(style: str, word: str) -> str:
@@ -91,8 +108,8 @@ def _key(style: str, word: str) -> str:
 def _matrices(evaluations: Sequence[EvaluationView]) -> str:
     confusion, labels = confusion_tables(evaluations), label_tables(evaluations)
     note = '<p class="legend">Rows are truths and add up to 100 %. Blue: right. Orange: wrong.</p>'
-    parts = _section("confusion", "Which answer for which truth", confusion + note) if confusion else ""
-    return parts + (_section("answers", "Figures by answer", labels) if labels else "")
+    parts = section("confusion", "Which answer for which truth", confusion + note) if confusion else ""
+    return parts + (section("answers", "Figures by answer", labels) if labels else "")
 
 
 def _facts(groups: Sequence[FactGroup]) -> str:
@@ -104,4 +121,4 @@ def _facts(groups: Sequence[FactGroup]) -> str:
         + "</dl></div>"
         for group in groups
     )
-    return _section("facts", "Facts of the run", f'<div class="facts">{lists}</div>')
+    return section("facts", "Facts of the run", f'<div class="facts">{lists}</div>')

@@ -91,6 +91,22 @@ svg.strip { width: 190px; height: 23px; flex: none; }
 .pair dd { margin: 0; font-weight: 600; }
 .good { color: var(--good); }
 .bad { color: var(--bad); }
+.fault { border-left: 4px solid var(--rule); margin-bottom: 12px; break-inside: avoid; }
+.fault.error { border-left-color: var(--bad); }
+.fault.warning { border-left-color: var(--validation); }
+.fault h3 { font-size: 15px; justify-content: flex-start; align-items: center; }
+.fault .times { color: var(--soft); font-weight: 400; }
+.fault ul { margin: 0 0 8px; padding-left: 18px; }
+.fault .place { color: var(--soft); font-size: 13px; }
+.fix { background: var(--chip); border-radius: 6px; padding: 8px 10px; margin: 4px 0; font-size: 13px; white-space: pre-wrap; }
+.fix code { user-select: all; overflow-wrap: anywhere; font-family: ui-monospace, "DejaVu Sans Mono", monospace; }
+.lead { margin: 12px 0; }
+.panel + .fault, section + .fault { margin-top: 12px; }
+.checks { overflow-wrap: anywhere; }
+.checks th { width: 34%; vertical-align: top; }
+.fault h3 + ul > li { margin-bottom: 2px; }
+.chip.error { color: var(--bad); }
+.chip.warning { color: var(--validation); }
 .facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(300px, 1fr)); gap: 20px 32px; }
 .facts dl { display: grid; grid-template-columns: minmax(110px, max-content) 1fr; gap: 3px 14px; margin: 0; font-size: 13.5px; }
 .facts dt { color: var(--soft); }

@@ -20,6 +20,7 @@ from tao_runtime.config.rules import NO_FACTS, Facts, RuleContext, check_rules
 from tao_runtime.config.train import TrainSpec
 from tao_runtime.config.validation import parse_spec
 from tao_runtime.errors import Finding, Where, in_file, raise_errors
+from tao_runtime.spec.edit import Change, apply_change, own_copy, written_keys
 from tao_runtime.spec.files import read_spec_file
 from tao_runtime.spec.overrides import apply_override, apply_overrides
 
@@ -35,7 +36,7 @@ class BuiltSpec:
         given: nested dictionary as written: base or template, with the overrides.
         model: the parsed spec, None when its form is wrong.
         form_findings: faults of keys, types, bounds and choices.
-        rule_findings: what the rules say; empty when the form is wrong.
+        rule_findings: what the rules say; where the form is wrong, those that don't read the keys at fault.
     """
 
     action: Action
@@ -84,8 +85,32 @@ def build_spec(
         model, faults = parse_spec(registered.model, given)
     other = None if model is not None or base is None else _action_of_another(registered, base)
     form = [*form, *faults] if other is None else [_wrong_action(registered, base or {}, other)]
-    rules = [] if model is None else check_rules(action, _context(model, given, facts))
+    if model is not None:
+        rules = check_rules(action, _context(model, given, facts))
+    else:
+        rules = [] if other is not None else _rules_despite(registered, given, form, facts)
     return BuiltSpec(registered, given, model, form, rules)
+
+
+def _rules_despite(registered: Action, given: dict[str, Any], faults: Sequence[Finding], facts: Facts) -> list[Finding]:
+    """Judge what can be judged of a spec whose form is wrong: without the keys at fault, by the rules that don't read them."""
+    keys = {fault.where.key for fault in faults if fault.where.key is not None}
+    sound = own_copy(given)
+    for key in keys:
+        written = written_keys(sound, key)
+        if written is not None:
+            apply_change(sound, Change(written, is_removal=True))
+    model, left = parse_spec(registered.model, sound)
+    if model is None or left:
+        return []
+    context = _context(model, sound, facts)
+    rules = (rule for rule in registered.rules if not any(_overlap(key, read) for key in keys for read in rule.reads))
+    return [finding for rule in rules for finding in rule.judge(context)]
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Return whether two dotted paths are the same, or one lies within the other."""
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
 def _action_of_another(registered: Action, base: dict[str, Any]) -> str | None:

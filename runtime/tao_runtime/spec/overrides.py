@@ -73,7 +73,8 @@ def convert(key: Key, word: str) -> Any:
         if reading is not _NOTHING:
             return reading
     if word.startswith('"') and _is_json(word):
-        return _NOTHING
+        quoted = _json(word)
+        return next((choice for choice in _literals(key.field.annotation) if choice == quoted), _NOTHING)
     choice = next((choice for choice in _literals(key.field.annotation) if json_word(choice) == word), _NOTHING)
     return word if choice is _NOTHING and "str" in kinds else choice
 
