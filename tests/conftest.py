@@ -28,6 +28,12 @@ def package_folder(name: str) -> Path:
     return Path(spec.submodule_search_locations[0])
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep what tests measure out of the user's cache."""
+    os.environ["TAO_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.fixture(scope="session")
 def repository() -> Path:
     """Folder of this checkout."""

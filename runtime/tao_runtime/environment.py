@@ -129,6 +129,12 @@ def child_variables(variables: Mapping[str, str] | None = None) -> dict[str, str
     return {name: value for name, value in env.items() if not _SECRET_NAME.search(name) and not _SECRET_SHAPE.search(value)}
 
 
+def cache_dir(variables: Mapping[str, str] | None = None) -> Path:
+    """Return the folder for what can be made again: TAO_CACHE_DIR, else tao-runtime in the user's cache folder."""
+    env = os.environ if variables is None else variables
+    return _path(env, "TAO_CACHE_DIR") or (_path(env, "XDG_CACHE_HOME") or _expanded("~/.cache")) / "tao-runtime"
+
+
 def redact(text: str, variables: Mapping[str, str] | None = None) -> str:
     """Return `text` with every known credential replaced: values of secret-looking variables and known shapes.
 

@@ -1,12 +1,14 @@
 """Rule D4 beyond the header: the frames that a launch will read must decode; what was measured is handed on."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
 from tao_runtime.dataset.lint import LintResult, lint_annotations
 from tao_runtime.dataset.lint_media import frames_to_try
+from tao_runtime.media import probe_cache
 from tao_runtime.media.probe import probe_video
 from tao_runtime.media.sampling import VisionOptions
 
@@ -60,3 +62,45 @@ def test_what_was_measured_is_handed_on_under_the_name_that_records_write(tmp_pa
     assert set(facts) == {"./plain.mp4", "variable_rate.mp4"}
     assert facts["./plain.mp4"].num_frames == 50
     assert facts["variable_rate.mp4"].time_s(40) == probe_video(odd_clips / "variable_rate.mp4").time_s(40)
+
+
+def test_a_second_look_takes_everything_from_the_cache(tmp_path, odd_clips, monkeypatch):
+    from PIL import Image
+
+    from tao_runtime.dataset import lint_media
+
+    monkeypatch.setenv("TAO_CACHE_DIR", str(tmp_path / "cache"))
+    Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
+    for name in ("plain.mp4", "variable_rate.mp4"):
+        (tmp_path / name).write_bytes((odd_clips / name).read_bytes())
+    time.sleep(probe_cache._TICK_S)
+    turns = [{"from": "human", "value": "<image>\nWhat?"}, {"from": "gpt", "value": "Left"}]
+    (tmp_path / "b.json").write_text(json.dumps([{"id": "r", "image": "a.png", "conversations": turns}]))
+    first = lint(tmp_path, tmp_path, "plain.mp4", "variable_rate.mp4", vision=VisionOptions(fps=2))
+    assert lint_annotations(tmp_path / "b.json", tmp_path).findings == []
+    for name in ("probe_video", "decode_frames", "_refuse_undecodable"):
+        monkeypatch.delattr(lint_media, name)
+    assert lint_annotations(tmp_path / "b.json", tmp_path).findings == []
+    second = lint(tmp_path, tmp_path, "plain.mp4", "variable_rate.mp4", vision=VisionOptions(fps=2))
+    assert second.media_facts == first.media_facts
+    assert second.findings == first.findings
+    # Other frames of a known file are decoded all the same.
+    with pytest.raises(NameError):
+        lint(tmp_path, tmp_path, "plain.mp4", vision=VisionOptions(nframes=8, video_start=0.5))
+
+
+def test_a_file_that_failed_is_looked_at_again(tmp_path, odd_clips, monkeypatch):
+    monkeypatch.setenv("TAO_CACHE_DIR", str(tmp_path / "cache"))
+    damaged(odd_clips / "index_first.mp4", tmp_path / "hurt.mp4", 0.45, 0.60)
+    time.sleep(probe_cache._TICK_S)
+    found = [lint(tmp_path, tmp_path, "hurt.mp4").findings for _ in range(2)]
+    assert found[0] == found[1] != []
+
+
+def test_a_file_named_as_video_and_as_image_is_judged_as_both(tmp_path, odd_clips):
+    (tmp_path / "a.mp4").write_bytes((odd_clips / "plain.mp4").read_bytes())
+    time.sleep(probe_cache._TICK_S)
+    assert lint(tmp_path, tmp_path, "a.mp4").findings == []
+    turns = [{"from": "human", "value": "<image>\nWhat?"}, {"from": "gpt", "value": "Left"}]
+    (tmp_path / "b.json").write_text(json.dumps([{"id": "r", "image": "a.mp4", "conversations": turns}]))
+    assert [f.code for f in lint_annotations(tmp_path / "b.json", tmp_path).findings] == ["DATA_IMAGE_UNREADABLE"]

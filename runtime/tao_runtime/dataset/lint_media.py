@@ -11,10 +11,13 @@ from typing import Any
 
 from tao_runtime.dataset.collector import Collector
 from tao_runtime.dataset.lint_fields import is_rate, is_whole
+from tao_runtime.environment import cache_dir
 from tao_runtime.errors import Finding, FixKind, Severity, TaoError
+from tao_runtime.media.container import media_fault, refuse_stand_in
 from tao_runtime.media.decode import decode_frames
 from tao_runtime.media.forms import Progress
 from tao_runtime.media.probe import VideoFacts, probe_video
+from tao_runtime.media.probe_cache import ProbeCache, Probed
 from tao_runtime.media.quoting import as_json, shown
 from tao_runtime.media.sampling import VisionOptions, frame_range, num_frames, uniform_indices
 
@@ -50,7 +53,7 @@ class MediaChecks:
 
     def __init__(self, out: Collector, media_dir: Path, vision: VisionOptions | None = None) -> None:
         self._out = out
-        self._folder = MediaFolder(media_dir, vision)
+        self._media_dir, self._vision = media_dir, vision
         self._uses: dict[Any, MediaUse] = {}
         self.states: dict[Any, MediaState] = {}
 
@@ -78,8 +81,9 @@ class MediaChecks:
     def end(self, progress: Progress | None = None) -> None:
         """Look at every file and add what is wrong, in the order of the records."""
         unseen = [(key, use.kind) for key, use in self._uses.items() if key not in self.states]
-        with ThreadPoolExecutor(min(8, (os.cpu_count() or 1) * 2)) as pool:
-            looked = pool.map(lambda item: self._folder.look(*item), unseen)
+        with ProbeCache(cache_dir()) as cache, ThreadPoolExecutor(min(8, (os.cpu_count() or 1) * 2)) as pool:
+            folder = MediaFolder(self._media_dir, cache, self._vision)
+            looked = pool.map(lambda item: folder.look(*item), unseen)
             for number, ((key, _), state) in enumerate(zip(unseen, looked, strict=True), start=1):
                 self.states[key] = state
                 if progress is not None:
@@ -131,8 +135,9 @@ class MediaChecks:
 class MediaFolder:
     """Resolve names inside one media folder; what a name means is judged by where it ends."""
 
-    def __init__(self, root: Path, vision: VisionOptions | None = None) -> None:
+    def __init__(self, root: Path, cache: ProbeCache, vision: VisionOptions | None = None) -> None:
         self._named = root
+        self._cache = cache
         self._vision = vision
         self._root = os.path.realpath(root)
         self._entries: dict[str, dict[str, list[str]]] = {}
@@ -146,18 +151,32 @@ class MediaFolder:
         try:
             if kind == "video":
                 return MediaState(facts=self._measured(path))
-            _refuse_undecodable(path)
+            self._decode_image(path)
         except TaoError as error:
             finding: Finding = error.findings[0]
             return MediaState((finding.code, finding.what.replace(path, shown(name)), finding.fix, finding.fix_kind))
         return MediaState()
 
     def _measured(self, path: str) -> VideoFacts:
-        """Measure a video and decode the first, middle and last frame that will be sampled."""
-        facts = probe_video(path)
-        decode_frames(path, frames_to_try(facts, self._vision), num_threads=1)
+        """Measure a video and decode the first, middle and last frame that will be sampled, unless that is known."""
+        state = _state_of(path)
+        known = self._cache.get(path, state)
+        facts = probe_video(path) if known is None or known.facts is None else known.facts
+        decoded = frozenset[int]() if known is None else known.decoded
+        wanted = frames_to_try(facts, self._vision)
+        if not decoded.issuperset(wanted):
+            decode_frames(path, wanted, num_threads=1)
+            self._cache.put(path, state, Probed(facts, decoded.union(wanted)))
         # Thousands of long variable-rate videos would fill the memory with times that nobody asked for.
         return facts if self._vision is not None else replace(facts, uneven_times_s=None)
+
+    def _decode_image(self, path: str) -> None:
+        """Decode an image, unless it is known to decode."""
+        state = _state_of(path)
+        known = self._cache.get(path, state)
+        if known is None or known.facts is not None:
+            _refuse_undecodable(path)
+            self._cache.put(path, state, Probed(None, frozenset({0})))
 
     def _fault(self, name: str) -> tuple[str, str, str, FixKind] | None:
         if not name or "\0" in name or "://" in name or not is_whole(name):
@@ -258,11 +277,17 @@ def _entries(folder: str) -> list[str]:
         return []
 
 
+def _state_of(path: str) -> os.stat_result:
+    try:
+        return os.stat(path)  # noqa: PTH116
+    except OSError as error:
+        what = f"{path} can't be read: {error.strerror}"
+        raise media_fault("DATA_MEDIA_MISSING", path, what, "Put the file there, or leave this record out.") from None
+
+
 def _refuse_undecodable(path: str) -> None:
     """Refuse an image that is a stand-in for one, or does not decode."""
     from PIL import Image
-
-    from tao_runtime.media.container import refuse_stand_in
 
     try:
         refuse_stand_in(path, os.path.getsize(path))  # noqa: PTH202
