@@ -37,7 +37,7 @@ def test_a_case_gives_exactly_its_findings(clips, capsys, name):
             assert finding["where"]["record_id"].startswith("r")
 
 
-def test_fixes_name_the_right_value(clips, capsys):
+def test_mendable_findings_name_the_right_value_and_carry_a_command(clips, capsys):
     wanted = {
         "fps_null_string_zero.json": ["Set video_fps to 25.0, measured in the file."] * 4,
         "paths.json": ['Write "bikes.mp4".'],
@@ -45,10 +45,13 @@ def test_fixes_name_the_right_value(clips, capsys):
         "missing_comma.json": ["Put a comma between records 0 and 1, before line 17."],
         "jsonl_named.json": ["Rename the file to jsonl_named.jsonl."],
     }
-    for name, fixes in wanted.items():
+    for name, told in wanted.items():
         main(["data", "lint", "--annotations", str(CASES / "annotations" / name), "--media-dir", str(clips), "--json"])
-        findings = json.loads(capsys.readouterr().out)["findings"]
-        assert [f["fix"] for f in findings if f["fix_kind"] == "edit"] == fixes
+        findings = [f for f in json.loads(capsys.readouterr().out)["findings"] if f["fix_kind"] == "command"]
+        assert len(findings) == len(told)
+        for finding, words in zip(findings, told, strict=True):
+            assert finding["what"].endswith(f". {words}")
+            assert finding["fix"].startswith("tao-runtime data repair --annotations ")
 
 
 def test_what_only_a_person_can_decide_is_marked_manual(clips, capsys):

@@ -97,7 +97,7 @@ def test_doubled_ids_beyond_the_bound_are_counted_and_the_first_are_named(tmp_pa
     result = lint(tmp_path, "a.json", records)
     told = [f for f in result.findings if f.code == "DATA_ID_DUPLICATE"]
     assert [f.where.record_index for f in told[:-1]] == list(range(number, number + MAX_FINDINGS_PER_CODE))
-    assert told[0].what == "id 0 is that of record 0 too"
+    assert told[0].what == "id 0 is that of record 0 too. Give one of them another id."
     assert "20 more records" in told[-1].what
     assert f"{number} in all" in told[-1].what
 

@@ -9,6 +9,7 @@ from tao_runtime.cli.output import Parser
 
 WORD_MODULES = (
     "tao_runtime.cli.data_lint",
+    "tao_runtime.cli.data_repair",
     "tao_runtime.cli.data_convert",
     "tao_runtime.cli.data_split",
     "tao_runtime.cli.data_select",

@@ -135,5 +135,7 @@ class Collector:
             if hidden > 0 and not code.startswith("DATA_ANNOTATIONS"):
                 what = f"{hidden} more records have this fault; {count} in all"
                 fix = "Mend the named ones the same way everywhere, then check again."
-                rest.append(Finding(code, what, Where(file=self.file), fix, severity, rule=CODES[code].rule))
+                is_mendable = any(f.code == code and f.fix_kind is FixKind.EDIT for f in self.findings)
+                kind = FixKind.EDIT if is_mendable else FixKind.MANUAL
+                rest.append(Finding(code, what, Where(file=self.file), fix, severity, kind, CODES[code].rule))
         return [*self.findings, *rest]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tao_runtime.dataset.collector import Collector
+from tao_runtime.dataset.fixes import with_commands
 from tao_runtime.dataset.keylog import KeyLog
 from tao_runtime.dataset.lint_fields import FieldChecks
 from tao_runtime.dataset.lint_sets import SetChecks
@@ -137,7 +138,11 @@ def lint_annotations(
         media=sets.media,
         media_facts={} if media_checks is None else media_checks.facts,
         right_names={} if media_checks is None else media_checks.right_names,
-        findings=[*out.summary(), *([] if why_not is None or not num_media else [_not_looked(out.file, why_not)])],
+        findings=with_commands(
+            [*out.summary(), *([] if why_not is None or not num_media else [_not_looked(out.file, why_not)])],
+            annotations,
+            root,
+        ),
         counts=out.counts,
         checked=checked,
         skipped=skipped,

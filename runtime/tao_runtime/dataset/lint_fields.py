@@ -138,18 +138,24 @@ class FieldChecks:
         self._out.add("DATA_TAG_COUNT", what, f"{fix} in the question.", record=record, kind=_kind(tag_changes(raw)))
 
     def _check_fps(self, record: tuple[int, Any], raw: dict[str, Any], videos: list[Any]) -> None:
-        fps = raw.get("video_fps")
-        if is_rate(fps) or (isinstance(fps, list) and len(fps) == len(videos) and all(map(is_rate, fps))):
+        fault = fps_fault(raw, len(videos))
+        if fault is None:
             return
-        if fps is None:
-            code, what = "DATA_VIDEO_FPS_MISSING", "video_fps is null" if "video_fps" in raw else "video_fps is missing"
-        elif isinstance(fps, list) and all(map(is_rate, fps)):
-            code, what = "DATA_VIDEO_FPS_INVALID", f"video_fps has {len(fps)} numbers for {len(videos)} videos"
-        else:
-            code, what = "DATA_VIDEO_FPS_INVALID", f"video_fps is {as_json(fps)}, not a number above 0"
-        self.num_fps_faults[code] += 1
-        if self.num_fps_faults[code] <= MAX_FINDINGS_PER_CODE:
-            self.fps_faults.append((*record, code, what, videos))
+        self.num_fps_faults[fault[0]] += 1
+        if self.num_fps_faults[fault[0]] <= MAX_FINDINGS_PER_CODE:
+            self.fps_faults.append((*record, *fault, videos))
+
+
+def fps_fault(raw: dict[str, Any], num_videos: int) -> tuple[str, str] | None:
+    """Return code and fact when a record with videos gives them no rate: one for all, or a list with one for each."""
+    fps = raw.get("video_fps")
+    if is_rate(fps) or (isinstance(fps, list) and len(fps) == num_videos and all(map(is_rate, fps))):
+        return None
+    if fps is None:
+        return "DATA_VIDEO_FPS_MISSING", "video_fps is null" if "video_fps" in raw else "video_fps is missing"
+    if isinstance(fps, list) and all(map(is_rate, fps)):
+        return "DATA_VIDEO_FPS_INVALID", f"video_fps has {len(fps)} numbers for {num_videos} videos"
+    return "DATA_VIDEO_FPS_INVALID", f"video_fps is {as_json(fps)}, not a number above 0"
 
 
 def _kind(mend: list[Change] | tuple[object, object] | None) -> FixKind:

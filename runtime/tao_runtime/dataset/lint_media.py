@@ -70,7 +70,7 @@ class MediaChecks:
     def take(self, index: int, raw: dict[str, Any], media: list[tuple[Any, Any]]) -> None:
         """Remember the media of one record."""
         videos = [path for kind, path in media if kind == "video"]
-        rates = iter(_rates(raw.get("video_fps"), len(videos)))
+        rates = iter(rates_of(raw.get("video_fps"), len(videos)))
         for kind, path in media:
             rate = next(rates) if kind == "video" else None
             key = _key(path)
@@ -298,7 +298,7 @@ def _refuse_undecodable(path: str) -> None:
         raise TaoError(Finding("DATA_IMAGE_UNREADABLE", what, fix="Replace the file, or leave this record out.")) from None
 
 
-def _rates(fps: Any, num_videos: int) -> list[Any]:
+def rates_of(fps: Any, num_videos: int) -> list[Any]:
     """Return the rate that a record gives for each of its videos."""
     return fps if isinstance(fps, list) and len(fps) == num_videos else [fps] * num_videos
 

@@ -26,6 +26,7 @@ MAX_ANSWERS_KEPT = 5000
 MIN_LABELS = 50
 MAX_IMBALANCE = 9
 MAX_WORDS_OF_A_LABEL = 3
+_SENTENCE_MARKS = re.compile(r"[.,;:!?\"'()]+(?!\d)")
 _PUNCTUATION = re.compile(r"[^\w\s]+")
 
 Identity = Callable[[str], int]
@@ -79,15 +80,15 @@ class SetChecks:
         num_doubled, doubled = self._doubled_ids()
         others = dict(self._answered_otherwise())
         firsts = set(others.values())
-        label_of: dict[int, int] = {}
+        label_of: dict[int, tuple[int, bool]] = {}
         for index, own_id, answer in answers_at(self._out.file, doubled.keys() | others.keys() | firsts):
             if index in doubled:
                 what = f"id {shown(own_id)} is that of record {doubled[index]} too"
                 self._add("DATA_ID_DUPLICATE", what, "Give one of them another id.", (index, own_id))
-            label = hash(normalised(answer))
+            label = _comparable(answer)
             if index in firsts:
                 label_of[index] = label
-            elif index in others and label_of.get(others[index]) != label:
+            elif index in others and _contradict(label_of.get(others[index]), label):
                 what = f"the question and media of record {others[index]}, and another answer: {shown(answer)}"
                 fix = "Decide which answer is right, and remove the other record."
                 self._out.add("DATA_ANSWERS_CONTRADICT", what, fix, record=(index, own_id))
@@ -132,21 +133,13 @@ class SetChecks:
             self._answers.clear()
 
     def _check_drift(self) -> None:
-        spellings: dict[str, Counter[str]] = {}
-        for answer, count in self._answers.items():
-            label = normalised(answer)
-            if len(label.split()) <= MAX_WORDS_OF_A_LABEL:
-                spellings.setdefault(label, Counter())[answer] += count
-        for word in ("yes", "no"):
-            if word in spellings:
-                longer = {a: n for a, n in self._answers.items() if normalised(a).startswith(f"{word} ")}
-                spellings[word].update(longer)
-        drifted = [counts for counts in spellings.values() if len(counts) > 1]
+        drifted = drifted_answers(self._answers)
         if drifted:
             groups = "; ".join(
-                ", ".join(f'"{shown(answer)}" ({count})' for answer, count in counts.most_common(5)) for counts in drifted[:5]
+                ", ".join(f'"{shown(answer)}" ({count})' for answer, count in counts.most_common(5))
+                for _, counts in drifted[:5]
             )
-            fix = "; ".join(f'Write "{shown(counts.most_common(1)[0][0])}" everywhere' for counts in drifted[:5])
+            fix = "; ".join(f'Write "{shown(usual)}" everywhere' for usual, _ in drifted[:5])
             self._add("DATA_ANSWERS_DRIFT", f"one answer in several spellings: {groups}", f"{fix}.", None)
 
     def _check_balance(self) -> None:
@@ -161,13 +154,59 @@ class SetChecks:
             self._add("DATA_ANSWERS_IMBALANCED", what, f'Add records that answer "{shown(least)}", or leave out others.', None)
 
     def _add(self, code: str, what: str, fix: str, record: tuple[int, Any] | None) -> None:
-        kind = FixKind.EDIT if code in {"DATA_ID_DUPLICATE", "DATA_ANSWERS_DRIFT"} else FixKind.MANUAL
+        is_mendable = code == "DATA_ANSWERS_DRIFT" or (code == "DATA_ID_DUPLICATE" and record and is_id(record[1]))
+        kind = FixKind.EDIT if is_mendable else FixKind.MANUAL
         self._out.add(code, what, fix, record=record, severity=Severity.WARNING, kind=kind)
+
+
+def drifted_answers(answers: Counter[str]) -> list[tuple[str, Counter[str]]]:
+    """Return the short answers that are spelled in several ways, and yes and no with an explanation behind them.
+
+    Args:
+        answers: how often each answer occurs, without blanks around it.
+
+    Returns:
+        For each, its most frequent spelling and how often every spelling occurs.
+    """
+    spellings: dict[str, Counter[str]] = {}
+    for answer, count in answers.items():
+        label = _label(answer)
+        if label and len(label.split()) <= MAX_WORDS_OF_A_LABEL:
+            spellings.setdefault(label, Counter())[answer] += count
+    found = []
+    for label, counts in spellings.items():
+        usual = counts.most_common(1)[0][0]
+        if label in {"yes", "no"}:
+            counts.update({answer: n for answer, n in answers.items() if normalised(answer).startswith(f"{label} ")})
+        if len(counts) > 1:
+            found.append((usual, counts))
+    return found
+
+
+def is_id(value: Any) -> bool:
+    """Tell whether a value is a text or a whole number, of which another one can be made."""
+    return isinstance(value, (str, int)) and not isinstance(value, bool)
+
+
+def _label(answer: str) -> str:
+    """Return an answer in small letters without sentence marks; what may change a number's value stays: -5, .5, 50%."""
+    return " ".join(_SENTENCE_MARKS.sub(" ", answer.lower()).split())
 
 
 def normalised(answer: str) -> str:
     """Return an answer in small letters without punctuation and doubled blanks."""
     return " ".join(_PUNCTUATION.sub(" ", answer.lower()).split())
+
+
+def _comparable(answer: str) -> tuple[int, bool]:
+    """Return what answers are compared by: a hash of the normalised text, and whether it is a bare number."""
+    label = normalised(answer)
+    return hash(label), label.replace(" ", "").isdigit()
+
+
+def _contradict(one: tuple[int, bool] | None, other: tuple[int, bool]) -> bool:
+    """Tell whether two answers exclude each other; a bare number does not exclude words: 3, three and 3 cars agree."""
+    return one is None or (one[0] != other[0] and one[1] == other[1])
 
 
 def first_text(turns: Turns, role: str) -> str | None:

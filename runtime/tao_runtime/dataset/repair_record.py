@@ -10,7 +10,7 @@ import copy
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,7 +171,7 @@ def turn_split(raw: dict[str, Any]) -> tuple[list[Change], list[dict[str, Any]]]
     return [Change("DATA_TURNS_EXTRA", (key,), written, written[: first + 2])], extra
 
 
-def answer_change(raw: dict[str, Any], spelling: dict[str, str]) -> list[Change]:
+def answer_change(raw: dict[str, Any], spelling: Mapping[str, str]) -> list[Change]:
     """Write the first answer in the spelling that a table from answers to spellings gives for it."""
     one = next((one for one in _texts(raw) if one.role == "assistant"), None)
     if one is None or (right := spelling.get(one.text.strip())) is None or right == one.text.strip():
@@ -179,7 +179,13 @@ def answer_change(raw: dict[str, Any], spelling: dict[str, str]) -> list[Change]
     return [Change("DATA_ANSWERS_DRIFT", one.path, one.text, right)]
 
 
-def media_places(raw: dict[str, Any]) -> Iterator[tuple[Path, str]]:
+def name_changes(raw: dict[str, Any], right_names: Mapping[str, str]) -> list[Change]:
+    """Write the names of media in the letter case that their files have."""
+    places = _media_places(raw) if right_names else ()
+    return [Change("DATA_MEDIA_MISSING", path, name, right_names[name]) for path, name in places if name in right_names]
+
+
+def _media_places(raw: dict[str, Any]) -> Iterator[tuple[Path, str]]:
     """Yield where a record names media, and the name."""
     for key in MEDIA_KEYS:
         value = raw.get(key)
@@ -188,6 +194,24 @@ def media_places(raw: dict[str, Any]) -> Iterator[tuple[Path, str]]:
                 yield (key, place), name
         if isinstance(value, str):
             yield (key,), value
+    for path, part in _parts(raw):
+        for key in (name for kind in _KINDS for name in (kind, f"{kind}_url")):
+            value = part.get(key)
+            if isinstance(value, dict) and isinstance(value.get("url"), str):
+                yield (*path, key, "url"), value["url"]
+            elif isinstance(value, str):
+                yield (*path, key), value
+
+
+def _parts(raw: dict[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield the parts of turns in the `messages` form that have any."""
+    key, _, text_key = _form(raw)
+    turns = raw.get(key)
+    for place, turn in enumerate(turns if key == "messages" and isinstance(turns, list) else ()):
+        content = turn.get(text_key) if isinstance(turn, dict) else None
+        for number, part in enumerate(content if isinstance(content, list) else ()):
+            if isinstance(part, dict):
+                yield (key, place, text_key, number), part
 
 
 def _form(raw: dict[str, Any]) -> tuple[str, str, str]:

@@ -21,7 +21,7 @@ PARQUET_MAGIC = b"PAR1"
 
 Form = Literal["array", "object", "lines", "parquet", "empty", "unknown"]
 
-_SUFFIX_OF = {"array": ".json", "object": ".json", "lines": ".jsonl", "parquet": ".parquet"}
+SUFFIX_OF = {"array": ".json", "object": ".json", "lines": ".jsonl", "parquet": ".parquet"}
 _NAME_OF = {"array": "a JSON array", "object": "a JSON object", "lines": "JSON lines", "parquet": "Parquet"}
 _RECORD_KEYS = frozenset({"conversations", "messages", "video", "videos", "image", "images"})
 
@@ -39,6 +39,12 @@ def look_at(path: Path) -> tuple[str, Form]:
     if text[0] == "[":
         return encoding, "array"
     return encoding, _lines_or_object(text) if text[0] == "{" else "unknown"
+
+
+def can_take_form(path: Path, suffix: str) -> bool:
+    """Tell whether a file is an array or lines, and a name that ends in `suffix` says the other of the two."""
+    held = SUFFIX_OF.get(look_at(path)[1])
+    return {held, suffix} == {".json", ".jsonl"} and look_at(path)[1] != "object"
 
 
 def _encoding_of(head: bytes) -> str:
@@ -112,8 +118,8 @@ def form_remarks(file: str, encoding: str, form: Form) -> Iterator[Finding]:
     if encoding.startswith(("utf-16", "utf-32")):
         what = f"{file} is {encoding.upper()}; it is read, but other readers expect UTF-8"
         yield _warning("DATA_ANNOTATIONS_ENCODING", what, file, f"iconv -f {encoding.upper()} -t UTF-8 '{file}'")
-    suffix, right = Path(file).suffix.lower(), _SUFFIX_OF[form]
-    if suffix != right and suffix in _SUFFIX_OF.values():
+    suffix, right = Path(file).suffix.lower(), SUFFIX_OF[form]
+    if suffix != right and suffix in SUFFIX_OF.values():
         what = f"{file} is named {suffix} but holds {_NAME_OF[form]}; it is read, but other readers go by the name"
         yield _warning("DATA_ANNOTATIONS_EXTENSION", what, file, f"Rename the file to {Path(file).with_suffix(right).name}.")
 
