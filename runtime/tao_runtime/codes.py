@@ -223,6 +223,8 @@ CODES: dict[str, Code] = {
     "DATA_VIDEO_HEADER_COUNT": Code("A video's header claims more frames than decode.", "D15"),
     "DATA_VIDEO_AUDIO_FIRST": Code("Audio is stream 0 of a video file, which some readers take for the video.", "D15"),
     # Models of the Hub
+    "SPEC_OUTPUT_UNWRITABLE": Code("An output folder can't be made or written.", "C13"),
+    "SPEC_CACHE_STALE": Code("cosmos-rl would read samples that were cached from something else.", "C20"),
     "SPEC_MODEL_UNSTAGED": Code("A rendered file names a Hub model that its back end does not resolve.", "C15"),
     "SPEC_MODEL_NAME": Code("A model's name is neither a folder nor hf_model://OWNER/NAME[@REVISION].", "C15"),
     "ACCESS_HF_OFFLINE": Code("HF_HUB_OFFLINE is set, so access to the Hub was not checked.", "H3"),

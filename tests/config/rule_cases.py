@@ -3,9 +3,16 @@
 import dataclasses
 from dataclasses import dataclass, field
 
-from tao_runtime.config.rules import NO_FACTS, Facts
-from tao_runtime.errors import Severity
+from config.spec_cases import complete
 
+from tao_runtime.config.names import COSMOS_REASON
+from tao_runtime.config.rules import NO_FACTS, Facts
+from tao_runtime.config.train import TrainSpec
+from tao_runtime.errors import Finding, Severity
+from tao_runtime.spec.build import build_spec
+from tao_runtime.spec.edit import Change, apply_change, own_copy
+
+DEFAULT_NAME = TrainSpec().train.train_policy.dataset.name
 COSMOS_RL = "backend=cosmos-rl"
 N_248 = Facts(num_train_records=248, num_val_records=50)
 SHARD_8 = "policy.parallelism.dp_shard_size=8"
@@ -13,7 +20,7 @@ SHARD_8 = "policy.parallelism.dp_shard_size=8"
 
 @dataclass
 class Case:
-    """One bad spec and the nearest good one."""
+    """One bad spec and the nearest good one: overrides of a complete template, facts, and a key that the bad one lacks."""
 
     code: str
     bad: list[str]
@@ -25,6 +32,30 @@ class Case:
     key: str | None = None
     says: list[str] = field(default_factory=list)
     mends: bool = True
+    without: str | None = None
+
+    def findings(self, overrides: list[str], facts: Facts, *, without: str | None = None) -> list[Finding]:
+        """Judge the action's complete spec with overrides, and `without` a key that then is not written."""
+        built = complete(self.action, *overrides, facts=facts)
+        if without is not None:
+            value = own_copy(built.given)
+            apply_change(value, Change(tuple(without.split(".")), is_removal=True))
+            built = build_spec(COSMOS_REASON, self.action, (), value, facts=facts)
+        assert built.form_findings == [], built.form_findings
+        return [
+            finding
+            for finding in built.rule_findings
+            if (finding.code, finding.severity is Severity.SKIPPED) == (self.code, False)
+            and self.key in (None, finding.where.key)
+        ]
+
+    def fires(self) -> list[Finding]:
+        """Return the findings of the case's code on the bad spec."""
+        return self.findings(self.bad, self.facts, without=self.without)
+
+    def stays_silent(self) -> bool:
+        """Return whether the nearest good spec has no finding of the code."""
+        return not self.findings(self.good, self.good_facts or self.facts)
 
 
 CASES = [
@@ -278,4 +309,64 @@ CASES = [
     ),
     Case("SPEC_REQUIRED_MISSING", ["model_path=null"], [], action="export"),
     Case("SPEC_OUTPUT_MISSING", ["results_dir=null"], [], action="export"),
+    Case("SPEC_COMPILE_DENSE", [COSMOS_RL, "train.compile=true"], [COSMOS_RL, "train.compile=false"]),
+    Case(
+        "SPEC_LORA_INIT",
+        [COSMOS_RL, "policy.lora.init_lora_weights=pissa_niter_16"],
+        [COSMOS_RL, "policy.lora.init_lora_weights=pissa"],
+    ),
+    Case("SPEC_MODEL_URI", [COSMOS_RL, "model_path=a/b"], [COSMOS_RL, "model_path=/a/b"], action="inference"),
+    Case("SPEC_POLICY_TYPE", [], [], without="train.train_policy.type", key="train.train_policy.type"),
+    Case("SPEC_TP_SIZE_IMPLICIT", [COSMOS_RL], [COSMOS_RL], without="policy.parallelism.tp_size"),
+    Case(
+        "SPEC_LORA_TARGETS",
+        ['policy.lora.target_modules=["q_proj","up_proj"]'],
+        ['policy.lora.target_modules=["q_proj"]'],
+        facts=Facts(weight_names=frozenset({"model.language_model.layers.0.self_attn.q_proj.weight", "lm_head.weight"})),
+        says=["up_proj"],
+    ),
+    Case(
+        "SPEC_LORA_TARGETS",
+        ['policy.lora.target_modules=["attn.qkv"]'],
+        ["policy.lora.target_modules=all-linear"],
+        facts=Facts(weight_names=frozenset({"model.layers.0.self_attn.q_proj.weight"})),
+    ),
+    Case(
+        "SPEC_CACHE_STALE",
+        [COSMOS_RL, "train.train_policy.dataset.name=drift"],
+        [COSMOS_RL, "train.train_policy.dataset.name=drift2"],
+        facts=Facts(stale_caches={"drift": "/cache/drift-0 holds samples made from 1"}, fingerprint="0123abcd"),
+        says=["/cache/drift-0"],
+    ),
+    Case(
+        "SPEC_CACHE_STALE",
+        [COSMOS_RL],
+        [COSMOS_RL, "train.train_policy.enable_dataset_cache=false"],
+        facts=Facts(stale_caches={DEFAULT_NAME: "/cache/x holds samples made from 1"}, fingerprint="0123abcd"),
+    ),
+    *(
+        Case(
+            "SPEC_OUTPUT_UNWRITABLE",
+            [],
+            [],
+            action=action,
+            facts=Facts(unwritable={"results_dir": "/results is a file"}),
+            good_facts=Facts(unwritable={}),
+            says=["/results is a file"],
+            mends=False,
+        )
+        for action in ("train", "evaluate", "inference", "quantize", "export")
+    ),
+]
+
+# Rules that the form of a spec holds: code, what breaks it, and the nearest value that is taken.
+FORM_CASES: list[tuple[str, str, str]] = [
+    ("SPEC_BATCH_NOT_POSITIVE", "train.train_batch_per_replica=0", "train.train_batch_per_replica=4"),
+    ("SPEC_BATCH_NOT_POSITIVE", "train.train_policy.mini_batch=0", "train.train_policy.mini_batch=1"),
+    ("SPEC_RESHARD", 'train={"fsdp_reshard_after_forward":"always"}', "train.fsdp_reshard_after_forward=true"),
+    ("SPEC_LORA_INIT", 'policy.lora={"init_lora_weights":"pissa_niter"}', "policy.lora.init_lora_weights=pissa_niter_4"),
+    ("SPEC_LORA_TARGETS", 'policy.lora={"target_modules":"all"}', "policy.lora.target_modules=all-linear"),
+    ("SPEC_LORA_TARGETS", 'policy.lora={"target_modules":["q"]}', 'policy.lora.target_modules=["q_proj"]'),
+    ("SPEC_UNKNOWN_KEY", "train.epochh=3", "train.epoch=10"),
+    ("SPEC_POLICY_TYPE", 'train={"train_policy":{"type":"grpo"}}', "train.train_policy.type=sft"),
 ]

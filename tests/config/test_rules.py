@@ -3,7 +3,7 @@
 import shlex
 
 import pytest
-from config.rule_cases import CASES, COSMOS_RL, SHARD_8, Case
+from config.rule_cases import CASES, COSMOS_RL, FORM_CASES, SHARD_8, Case
 from config.spec_cases import complete, model_of
 
 from tao_runtime.codes import CODES
@@ -11,10 +11,6 @@ from tao_runtime.config.actions import ACTIONS
 from tao_runtime.config.keys import find_key
 from tao_runtime.config.rules import RULES, Facts, RuleContext, check_rules
 from tao_runtime.errors import Finding, Severity
-from tao_runtime.spec.build import build_spec
-
-# Judged on the file as written, not on overrides: see the tests below.
-WRITTEN_KEY_RULES = {"SPEC_POLICY_TYPE", "SPEC_TP_SIZE_IMPLICIT"}
 
 
 def judged(findings: list[Finding], code: str, key: str | None = None) -> list[Finding]:
@@ -23,31 +19,33 @@ def judged(findings: list[Finding], code: str, key: str | None = None) -> list[F
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.action}-{case.code}")
 def test_rule_fires_on_the_bad_spec_and_is_silent_on_the_nearest_good_one(case: Case) -> None:
-    bad = complete(case.action, *case.bad, facts=case.facts)
-    assert bad.form_findings == []
-    (finding,) = judged(bad.findings, case.code, case.key)
+    (finding,) = case.fires()
     assert finding.severity is case.severity
     assert finding.rule == CODES[case.code].rule
     assert finding.fix
     for word in case.says:
         assert word in finding.what
-    good = complete(case.action, *case.good, facts=case.good_facts or case.facts)
-    assert good.form_findings == []
-    assert judged(good.findings, case.code, case.key) == []
+    assert case.stays_silent()
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.mends], ids=lambda case: f"{case.action}-{case.code}")
 def test_pasting_the_fix_mends_the_spec(case: Case) -> None:
-    (finding,) = judged(complete(case.action, *case.bad, facts=case.facts).findings, case.code, case.key)
+    (finding,) = case.fires()
     words = shlex.split(finding.fix)
     assert words[::2] == ["--set"] * (len(words) // 2)
-    mended = complete(case.action, *case.bad, *words[1::2], facts=case.facts)
-    assert mended.form_findings == []
-    assert judged(mended.findings, case.code, case.key) == []
+    assert case.findings([*case.bad, *words[1::2]], case.facts) == []
+
+
+@pytest.mark.parametrize(("code", "bad", "good"), FORM_CASES)
+def test_the_form_refuses_the_bad_value_and_takes_the_nearest_good_one(code: str, bad: str, good: str) -> None:
+    findings = complete("train", bad).form_findings
+    assert [finding.code for finding in findings] == [code]
+    assert findings[0].rule == CODES[code].rule
+    assert complete("train", good).form_findings == []
 
 
 def test_every_rule_of_every_action_has_a_case() -> None:
-    tested = {(case.action, case.code) for case in CASES} | {("train", code) for code in WRITTEN_KEY_RULES}
+    tested = {(case.action, case.code) for case in CASES}
     assert {(action, rule.code) for action, rules in RULES.items() for rule in rules} == tested
 
 
@@ -57,26 +55,6 @@ def test_rules_read_keys_that_exist_and_say_where_they_come_from(action) -> None
         assert rule.reads
         assert rule.source
         assert [path for path in rule.reads if find_key(action.model, path) is None] == [], rule.code
-
-
-@pytest.mark.parametrize(
-    ("code", "key", "backend"),
-    [
-        ("SPEC_POLICY_TYPE", "train.train_policy.type", "native"),
-        ("SPEC_TP_SIZE_IMPLICIT", "policy.parallelism.tp_size", "cosmos-rl"),
-    ],
-)
-def test_keys_that_must_be_written_are_missed_in_a_file(code: str, key: str, backend: str) -> None:
-    template = complete("train", f"backend={backend}").value
-    *parents, leaf = key.split(".")
-    section = template
-    for name in parents:
-        section = section[name]
-    kept = section.pop(leaf)
-    (finding,) = judged(build_spec("tao-finetune-cosmos-reason", "train", (), template).findings, code)
-    assert finding.where.key == key
-    section[leaf] = kept
-    assert judged(build_spec("tao-finetune-cosmos-reason", "train", (), template).findings, code) == []
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,15 @@ from tao_runtime.spec.files import read_spec_file, spec_text
 
 HEAD = "# Kept: what the run is for.\n"
 # Facts that no flag of the command gives: rows about them are tried in tests/config.
-BY_FLAG = [case for case in CASES if case.facts.num_gpus != 0 and case.facts.stages_models and case.mends]
+BY_FLAG = [
+    case
+    for case in CASES
+    if case.mends
+    and case.without is None
+    and case.facts.num_gpus != 0
+    and case.facts.stages_models
+    and case.facts.weight_names is case.facts.stale_caches is None
+]
 
 
 @pytest.fixture

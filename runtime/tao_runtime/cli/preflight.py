@@ -73,6 +73,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
         num_gpus=arguments.num_gpus,
         with_media=arguments.with_media,
         selection=select(arguments.only, arguments.skip),
+        command_line="\n".join(str(value) for name, value in vars(arguments).items() if name != "overrides"),
         hub_limits=Limits(time_limit_s=float(arguments.hub_timeout)),
         place=Place(
             arguments.platform,

@@ -76,6 +76,9 @@ def _spec_arguments(parser: Parser, *, spec_required: bool = False) -> None:
 
 
 def _build(arguments: argparse.Namespace) -> CommandResult:
+    from tao_runtime.config.train import TrainSpec
+    from tao_runtime.environment import read_environment
+    from tao_runtime.spec.on_disk import remember_samples
     from tao_runtime.spec.render import render, underived
     from tao_runtime.spec.stage import unstaged
 
@@ -98,6 +101,8 @@ def _build(arguments: argparse.Namespace) -> CommandResult:
     if arguments.out is not None and not arguments.dry_run:
         write_spec(arguments.out, text)
         written = str(arguments.out)
+        if backend == "cosmos-rl" and isinstance(built.model, TrainSpec):
+            remember_samples(built.model, read_environment())
     shown = "\n".join([f"wrote {written}", *more]) if written else text
     return CommandResult("spec build", {**data, "rendered": text, "written": written}, findings, shown)
 

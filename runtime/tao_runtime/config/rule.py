@@ -23,6 +23,10 @@ class Facts:
     num_gpus: int | None = None
     has_video: bool | None = None
     stages_models: bool = True
+    weight_names: frozenset[str] | None = None
+    unwritable: Mapping[str, str] | None = None
+    stale_caches: Mapping[str, str] | None = None
+    fingerprint: str | None = None
 
 
 NO_FACTS = Facts()
@@ -41,6 +45,10 @@ class RuleContext(Generic[SpecT]):
         has_video: whether any record has a video.
         given: the nested dictionary as the user wrote it, to tell a written value from a default.
         stages_models: whether the launch layer resolves hf_model:// before the job starts.
+        weight_names: names of the weights in the model's folder.
+        unwritable: output keys whose folder can't be made or written here, with the reason.
+        stale_caches: by data set name, samples that cosmos-rl would read though they were made from something else, in words.
+        fingerprint: of all that samples are made from, a few hexadecimal digits.
     """
 
     spec: SpecT
@@ -51,6 +59,10 @@ class RuleContext(Generic[SpecT]):
     has_video: bool | None = None
     given: Mapping[str, Any] | None = None
     stages_models: bool = True
+    weight_names: frozenset[str] | None = None
+    unwritable: Mapping[str, str] | None = None
+    stale_caches: Mapping[str, str] | None = None
+    fingerprint: str | None = None
 
     @property
     def effective_backend(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tao_runtime.config.rule import NO_FACTS, Facts, Fault, Rule, RuleContext
+from tao_runtime.config.rules_disk import TRAIN_DISK_RULES, writable_rule
 from tao_runtime.config.rules_other import EVALUATE_RULES, EXPORT_RULES, INFERENCE_RULES, QUANTIZE_RULES
 from tao_runtime.config.rules_train import TRAIN_RULES
 from tao_runtime.errors import Finding
@@ -12,11 +13,11 @@ from tao_runtime.errors import Finding
 __all__ = ["NO_FACTS", "RULES", "Facts", "Fault", "Rule", "RuleContext", "check_rules"]
 
 RULES: dict[str, tuple[Rule, ...]] = {
-    "train": TRAIN_RULES,
-    "evaluate": EVALUATE_RULES,
-    "inference": INFERENCE_RULES,
-    "quantize": QUANTIZE_RULES,
-    "export": EXPORT_RULES,
+    "train": (*TRAIN_RULES, *TRAIN_DISK_RULES),
+    "evaluate": (*EVALUATE_RULES, writable_rule("results_dir")),
+    "inference": (*INFERENCE_RULES, writable_rule("results_dir")),
+    "quantize": (*QUANTIZE_RULES, writable_rule("results_dir")),
+    "export": (*EXPORT_RULES, writable_rule("results_dir")),
 }
 
 

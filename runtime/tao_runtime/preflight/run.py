@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,8 @@ from tao_runtime.preflight.tokens import check_tokens
 from tao_runtime.spec.build import BuiltSpec, build_spec
 from tao_runtime.spec.files import read_spec_file
 from tao_runtime.spec.fixes import SpecFile, pasteable
-from tao_runtime.spec.secrets import secret_findings
+from tao_runtime.spec.on_disk import disk_facts
+from tao_runtime.spec.secrets import secret_findings, secrets_in_folder
 
 _NOT_YET = {"H4", "H6"}
 HOST_CODES = tuple(code for code, entry in CODES.items() if code.startswith("HOST_") and entry.rule not in {None, *_NOT_YET})
@@ -55,6 +56,7 @@ class PreflightRequest:
         num_gpus: GPUs that the job will have; None takes those that are visible here, when it runs here.
         with_media: False leaves media files alone.
         selection: which rules and codes count.
+        command_line: its other arguments, looked through for credentials.
         hub_limits: bounds of the conversation with the Hub; None takes its defaults.
         place: where the launch will run.
     """
@@ -70,6 +72,7 @@ class PreflightRequest:
     with_media: bool = True
     selection: Selection = field(default_factory=Selection)
     hub_limits: Limits | None = None
+    command_line: str = ""
     place: Place = field(default_factory=Place)
 
 
@@ -92,6 +95,8 @@ def run_preflight(request: PreflightRequest, environment: Environment) -> Report
     videos = [facts for result in results.values() for facts in result.media_facts.values()]
     host = HostPart() if running is None else running.result(videos, None if reading is None else reading.options)
     facts = _facts(request, results, num_visible_gpus(host))
+    if first is not None:
+        facts = replace(facts, **disk_facts(first.model, first.value, request.backend, environment))
     built = None if base is None else build_spec(request.skill, request.action, request.overrides, base, facts=facts)
     data = _data_part(results)
     spec = _without_spec(request, "spec", "SPEC_NOT_CHECKED")
@@ -159,8 +164,13 @@ def _spec_part(request: PreflightRequest, built: BuiltSpec, environment: Environ
     file = str(request.spec)
     part = Part()
     texts = {file: Path(file).read_text(encoding="utf-8-sig"), "--set": "\n".join(request.overrides)}
+    texts["the command line"] = request.command_line
     for name, text in texts.items():
         part.findings += secret_findings(text, name, environment)
+    for folder in {built.value.get(key) for key in ("results_dir",)} - {None}:
+        found, num_files = secrets_in_folder(Path(str(folder)), environment)
+        part.findings += found
+        part.checks += [Check("credentials in earlier logs", f"{num_files} files of {folder}")] if num_files else []
     part.checks.append(
         Check("spec", f"{len(built.action.rules)} rules of {request.action}" if built.model else "its form only")
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -172,13 +172,5 @@ def load_spec(path: Path | str, action: str, overrides: Sequence[str] = ()) -> A
 
 
 def _context(model: Section, given: dict[str, Any], facts: Facts) -> RuleContext[Any]:
-    return RuleContext(
-        spec=model,
-        backend=facts.backend,
-        num_train_records=facts.num_train_records,
-        num_val_records=facts.num_val_records,
-        num_gpus=facts.num_gpus,
-        has_video=facts.has_video,
-        given=given,
-        stages_models=facts.stages_models,
-    )
+    known = {field.name: getattr(facts, field.name) for field in fields(facts)}
+    return RuleContext(spec=model, given=given, **known)

@@ -1,8 +1,9 @@
-"""Find credentials where none belongs: in a spec, in an override (rule H10)."""
+"""Find credentials where none belongs: in a spec, a command line, a dump of the environment, a log (rule H10)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from tao_runtime.environment import Environment, redact
 from tao_runtime.errors import Finding, Where
@@ -14,3 +15,40 @@ def secret_findings(text: str, file: str, environment: Environment) -> Iterator[
         what = f"{file} holds a credential"
         fix = "Take it out, revoke it, and pass the new one by name through the environment (HF_TOKEN)."
         yield Finding("ACCESS_SECRET_EXPOSED", what, Where(file=file), fix, rule="H10")
+
+
+# What runs and platforms leave beside results: logs, records, scripts, dumps of the environment.
+_TEXT_SUFFIXES = {".log", ".txt", ".out", ".err", ".json", ".jsonl", ".yaml", ".yml", ".toml", ".sh", ".env"}
+_MAX_FILES = 200
+_MAX_BYTES = 2**20
+
+
+def secrets_in_folder(folder: Path, environment: Environment) -> tuple[list[Finding], int]:
+    """Look for credentials in the texts that earlier runs left in a results folder.
+
+    Args:
+        folder: the results folder; one that is not there holds none.
+        environment: whose token is looked for, beside the known shapes.
+
+    Returns:
+        A finding a file, and how many files were read: at most 200, the newest first, the first and last megabyte of each.
+    """
+    if not folder.is_dir():
+        return [], 0
+    paths = [path for path in folder.rglob("*") if path.suffix in _TEXT_SUFFIXES and path.is_file()]
+    newest = sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True)[:_MAX_FILES]
+    findings: list[Finding] = []
+    for path in newest:
+        findings += secret_findings(_ends_of(path), str(path), environment)
+    return findings, len(newest)
+
+
+def _ends_of(path: Path) -> str:
+    """Read a file's first and last megabyte; one that can't be read is not the reader's to judge."""
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(_MAX_BYTES)
+            stream.seek(max(_MAX_BYTES, path.stat().st_size - _MAX_BYTES))
+            return (head + b"\n" + stream.read()).decode("utf-8", "replace")
+    except OSError:
+        return ""
