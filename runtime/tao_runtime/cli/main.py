@@ -29,7 +29,7 @@ COMMANDS = (
     Command("skills", "tao_runtime.cli.skills", "list, show and lint the skills of the bank"),
     Command("spec", "tao_runtime.cli.spec", "build, check, explain and compare specs"),
     Command("preflight", "tao_runtime.cli.preflight", "find every fault that can be known before launch"),
-    Command("data", "tao_runtime.cli.data", "check annotation files"),
+    Command("data", "tao_runtime.cli.data", "check annotation files, and make new ones of them"),
     Command("plan", "tao_runtime.cli.plan", "say how many steps a spec will take on a data set"),
     Command("train", "tao_runtime.cli.train", "fine-tune a model as a spec says"),
     Command("evaluate", "tao_runtime.cli.evaluate", "answer a data set's questions and score the answers"),
