@@ -30,7 +30,7 @@ COMMANDS = (
     Command("spec", "tao_runtime.cli.spec", "build, check, explain and compare specs"),
     Command("preflight", "tao_runtime.cli.preflight", "find every fault that can be known before launch"),
     Command("data", "tao_runtime.cli.data", "check annotation files, and make new ones of them"),
-    Command("plan", "tao_runtime.cli.plan", "say how many steps a spec will take on a data set"),
+    Command("plan", "tao_runtime.cli.plan", "say what a run takes: steps, tokens, memory, disk, time"),
     Command("train", "tao_runtime.cli.train", "fine-tune a model as a spec says"),
     Command("evaluate", "tao_runtime.cli.evaluate", "answer a data set's questions and score the answers"),
     Command("export", "tao_runtime.cli.export", "write a checkpoint as an adapter or a merged Hugging Face folder"),

@@ -1,4 +1,4 @@
-"""`tao-runtime plan`: say before launch how many steps a run takes, and when it saves and validates."""
+"""`tao-runtime plan`: say before launch what a run takes: steps, tokens, memory, disk, time."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from tao_runtime.cli.output import CommandResult, add_command
 
 if TYPE_CHECKING:
-    from tao_runtime.plan.steps import StepPlan
-
-MAX_SHOWN = 8
+    from tao_runtime.config.train import TrainSpec
+    from tao_runtime.plan.pace import TimePlan
+    from tao_runtime.preflight.outlook import Outlook
 
 
 def add_parser(commands: Any, summary: str) -> None:
@@ -23,53 +23,50 @@ def add_parser(commands: Any, summary: str) -> None:
         "--annotations", type=Path, metavar="FILE", help="training annotations (default: custom.train_dataset.annotation_path)"
     )
     parser.add_argument(
+        "--media-dir", type=Path, metavar="DIR", help="folder of their media (default: custom.train_dataset.media_path)"
+    )
+    parser.add_argument(
+        "--no-media", action="store_false", dest="with_media", help="records, steps and disk only: tokens are not counted"
+    )
+    parser.add_argument(
+        "--like", type=Path, metavar="FOLDER", help="results folder of an earlier run, whose pace gives the time"
+    )
+    parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides", help="override; repeatable"
     )
 
 
 def _run(arguments: argparse.Namespace) -> CommandResult:
-    from tao_runtime.errors import Finding, Severity, TaoError, Where
-    from tao_runtime.media.annotations import read_annotations
-    from tao_runtime.plan.steps import plan_steps
+    from tao_runtime.environment import read_environment
+    from tao_runtime.plan.pace import plan_time, read_pace
+    from tao_runtime.preflight.outlook import look_ahead
     from tao_runtime.spec.build import load_spec
 
+    spec = load_spec(arguments.spec, "train", _overrides(arguments))
+    pace = None if arguments.like is None else read_pace(arguments.like)
+    outlook = look_ahead(spec, read_environment(), with_media=arguments.with_media)
+    time = None if pace is None else plan_time(pace, outlook.steps.total_steps, outlook.run_tokens)
+    data = {**outlook.to_dict(), "time": None if time is None else time.to_dict()}
+    return CommandResult("plan", data, outlook.findings, _text(spec, outlook, time))
+
+
+def _overrides(arguments: argparse.Namespace) -> list[str]:
     overrides = list(arguments.overrides)
-    if arguments.annotations is not None:
-        overrides.append(f"custom.train_dataset.annotation_path={json.dumps(str(arguments.annotations))}")
-    spec = load_spec(arguments.spec, "train", overrides)
-    train = read_annotations(str(spec.custom.train_dataset.annotation_path))
-    findings = list(train.findings)
-    num_val_records = None
-    if spec.validation.enable and spec.custom.val_dataset is not None and spec.custom.val_dataset.annotation_path:
-        validation = read_annotations(spec.custom.val_dataset.annotation_path)
-        findings.extend(validation.findings)
-        num_val_records = len(validation.records)
-    if not train.records and not any(finding.severity is Severity.ERROR for finding in findings):
-        raise TaoError(Finding("DATA_ANNOTATIONS_EMPTY", "there are no training records", Where(file=str(train.path))))
-    if not train.records:
-        raise TaoError(findings)
-    plan = plan_steps(spec, len(train.records), num_val_records)
-    return CommandResult("plan", plan.to_dict(), [*findings, *plan.findings], _text(plan))
+    for key, value in (("annotation_path", arguments.annotations), ("media_path", arguments.media_dir)):
+        if value is not None:
+            overrides.append(f"custom.train_dataset.{key}={json.dumps(str(value))}")
+    return overrides
 
 
-def _text(plan: StepPlan) -> str:
-    held_out = "not known" if plan.num_val_records is None else str(plan.num_val_records)
-    saves, validations = [plan.name_at(step) for step in plan.save_steps()], [str(step) for step in plan.validation_steps()]
-    rows = (
-        ("training records", f"{plan.num_train_records}, {plan.dropped_records} of them left out of each epoch"),
-        ("validation records", held_out),
-        ("batch", f"{plan.batch_per_rank} a rank x {plan.dp_size} ranks, {plan.accumulation} x {plan.micro_batch} a rank"),
-        ("steps per epoch", str(plan.steps_per_epoch)),
-        ("steps", f"{plan.total_steps}, {plan.epoch_at(plan.total_steps):g} of {plan.num_epochs} epochs"),
-        ("warm-up steps", str(plan.warmup_steps)),
-        ("checkpoints", _shortened(saves)),
-        ("validations", _shortened([f"after step {step}" for step in validations])),
-    )
-    return "".join(f"{name:<20}{value}\n" for name, value in rows)
+def _text(spec: TrainSpec, outlook: Outlook, time: TimePlan | None) -> str:
+    from tao_runtime.plan.text import disk_row, host_row, memory_row, rows_text, step_rows, time_row, token_rows
 
-
-def _shortened(words: list[str]) -> str:
-    if not words:
-        return "none"
-    shown = words if len(words) <= MAX_SHOWN else [*words[: MAX_SHOWN - 2], "…", words[-1]]
-    return f"{len(words)}: {', '.join(shown)}"
+    rows = step_rows(outlook.steps)
+    if outlook.tokens is not None and outlook.epoch_tokens is not None:
+        rows += token_rows(outlook.tokens, outlook.epoch_tokens, spec.policy.model_max_length)
+    needs = outlook.needs
+    if needs is not None:
+        rows += [] if needs.memory is None else [memory_row(needs.memory)]
+        rows += [disk_row(needs.disk, str(spec.train.output_dir or spec.results_dir))]
+        rows += [] if needs.host is None else [host_row(needs.host)]
+    return rows_text([*rows, time_row(time)])

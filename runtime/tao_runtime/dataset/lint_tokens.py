@@ -224,14 +224,26 @@ class TokenChecks:
 
 
 def counted_records(
-    annotations: str | Path, media_dir: str | Path | None, counter: TokenCounter, checks: TokenChecks
+    annotations: str | Path,
+    media_dir: str | Path | None,
+    counter: TokenCounter,
+    checks: TokenChecks,
+    findings: list[Finding] | None = None,
 ) -> Iterator[Counted]:
     """Count an annotation file's records one by one; `checks` judges each on its way.
+
+    Args:
+        annotations: the file.
+        media_dir: folder that media paths start from.
+        counter: of the model.
+        checks: takes every record.
+        findings: what is wrong with the file as a whole is added here.
 
     Raises:
         TaoError: DATA_ANNOTATIONS_UNREADABLE when the file can't be opened.
     """
-    records = (record_of(index, raw) for index, raw in scan_records(annotations, []))
+    of_file: list[Finding] = [] if findings is None else findings
+    records = (record_of(index, raw) for index, raw in scan_records(annotations, of_file))
     folder = None if media_dir is None else Path(media_dir)
     for counted in count_records(records, folder, counter, checks.facts, checks.reading.purpose):
         checks.take(counted)

@@ -71,9 +71,14 @@ def _outcome(checks: TokenChecks) -> str:
     return f"{counted}{left_out}; {', '.join(TOKEN_RULES if checks.reading.cuts else TOKEN_RULES[:-1])}"
 
 
-def _skipped(report: TokenReport, why: str, fix: str) -> TokenReport:
+def not_counted(why: str, fix: str) -> Finding:
+    """Return the finding that tokens were not counted, which is no pass."""
     kind = FixKind.COMMAND if fix.startswith("hf download") else FixKind.MANUAL
     what = f"the tokens of records were not counted (rules {_RULES}): {why}"
-    report.findings.append(Finding("DATA_TOKENS_NOT_CHECKED", what, Where(), fix, Severity.SKIPPED, kind, "D6"))
+    return Finding("DATA_TOKENS_NOT_CHECKED", what, Where(), fix, Severity.SKIPPED, kind, "D6")
+
+
+def _skipped(report: TokenReport, why: str, fix: str) -> TokenReport:
+    report.findings.append(not_counted(why, fix))
     report.checks.append(Check(f"tokens, {', '.join(TOKEN_RULES)}", why, is_skipped=True))
     return report

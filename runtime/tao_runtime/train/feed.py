@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from tao_runtime.data.loader import epoch_order
+from tao_runtime.plan.host import MAX_CACHE_BYTES
 from tao_runtime.plan.steps import StepPlan
 
 SampleT = TypeVar("SampleT")
-MAX_CACHE_BYTES = 2 << 30
 
 
 def step_indices(plan: StepPlan, seed: int, first_step: int, rank: int = 0) -> Iterator[int]:
