@@ -143,6 +143,15 @@ def test_tokens_that_can_not_be_counted_are_skipped_with_a_reason(spec, capsys, 
     assert document["data"]["num_train_records"] == 7
 
 
+def test_a_model_of_another_kind_leaves_the_steps(spec, tmp_path, capsys):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "config.json").write_text("{}")
+    code, document = plan(capsys, spec, "--set", f"policy.model_name_or_path={tmp_path / 'other'}")
+    found = {(finding["severity"], finding["code"]) for finding in document["findings"]}
+    assert (code, found) == (0, {("skipped", "DATA_TOKENS_NOT_CHECKED"), ("skipped", "RUN_MODEL_UNSUPPORTED")})
+    assert (document["data"]["total_steps"], document["data"]["disk"]) == (9, None)
+
+
 def test_time_is_that_of_an_earlier_run_and_never_invented(spec, capsys):
     assert main(["plan", "--spec", str(spec)]) == 0
     assert "time                not known" in capsys.readouterr().out

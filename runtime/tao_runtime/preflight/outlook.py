@@ -81,7 +81,11 @@ def look_ahead(spec: TrainSpec, environment: Environment, *, with_media: bool = 
         findings.append(counting)
     _refuse_no_records(spec, num_records, findings)
     steps = plan_steps(spec, num_records, _num_validation(spec, findings))
-    needs = None if folder is None else needs_of(spec, folder, steps, summary)
+    try:
+        needs = None if folder is None else needs_of(spec, folder, steps, summary)
+    except TaoError as error:
+        needs = None
+        findings += [replace(finding, severity=Severity.SKIPPED) for finding in error.findings]
     return Outlook(steps, summary, needs, (*findings, *steps.findings))
 
 
