@@ -1,4 +1,4 @@
-"""What preflight counts through NVML is what torch counts through CUDA, for every way to write CUDA_VISIBLE_DEVICES."""
+"""What preflight counts through NVML is what CUDA lists to torch, for every way to write CUDA_VISIBLE_DEVICES."""
 
 import json
 import subprocess
@@ -37,6 +37,11 @@ print(json.dumps([[p.name, p.major, p.minor, p.total_memory] for p in names]))
         "UUID,UUID",
         "GPU-",
         "UUID,0",
+        "0,UUID",
+        " UUID",
+        "0x0",
+        "00",
+        "0,x",
     ],
 )
 def test_preflight_counts_as_torch_does(variable):

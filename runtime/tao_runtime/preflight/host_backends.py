@@ -12,7 +12,7 @@ from tao_runtime.errors import Finding, FixKind, Severity, Where
 from tao_runtime.preflight.datasets import value_at
 from tao_runtime.preflight.host_part import HostPart, not_checked
 from tao_runtime.preflight.host_request import HostRequest
-from tao_runtime.preflight.host_torch import TorchBuild, installed_version, is_importable, torch_build
+from tao_runtime.preflight.host_torch import TorchBuild, is_importable, torch_build
 from tao_runtime.preflight.report import Check
 
 SUBJECT = "attention and decoder"
@@ -44,13 +44,15 @@ def backends_part(request: HostRequest, *, has_gpu: bool) -> HostPart:
     build = torch_build()
     if build is None:
         what = f"torch is not installed here, so the {request.backend} back end can't start"
-        fix = "pip install 'tao-runtime[train]'" if request.backend == "native" else "pip install cosmos-rl"
+        fix = (
+            "pip install torch transformers peft safetensors jinja2" if request.backend == "native" else "pip install cosmos-rl"
+        )
         return HostPart((Finding("HOST_TORCH_MISSING", what, Where(host="torch"), fix, fix_kind=FixKind.COMMAND, rule="H7"),))
     on_gpu = has_gpu and request.device != "cpu"
     native = request.backend == "native"
     attention = _native_attention(build, _key_value_heads(request), on_gpu=on_gpu) if native else _cosmos_attention()
     decoder = _native_decoder() if native else _cosmos_decoder(request)
-    findings = tuple(_findings(build, attention, decoder, on_gpu=on_gpu))
+    findings = tuple(_findings(request, build, attention, decoder, on_gpu=on_gpu))
     details = {"attention": attention.value, "decoder": decoder.value}
     return HostPart(findings, (Check("attention", str(attention)), Check("decoder", str(decoder))), details)
 
@@ -69,7 +71,9 @@ def _cosmos_attention() -> Choice:
 
 
 def _native_decoder() -> Choice:
-    return Choice("PyAV", f"av {installed_version('av')}")
+    from tao_runtime.media.decode import choose_decoder
+
+    return Choice(*choose_decoder())
 
 
 def _cosmos_decoder(request: HostRequest) -> Choice:
@@ -83,7 +87,9 @@ def _cosmos_decoder(request: HostRequest) -> Choice:
     return Choice("torchvision", f"neither {' nor '.join(_READERS)} is installed")
 
 
-def _findings(build: TorchBuild, attention: Choice, decoder: Choice, *, on_gpu: bool) -> Iterator[Finding]:
+def _findings(
+    request: HostRequest, build: TorchBuild, attention: Choice, decoder: Choice, *, on_gpu: bool
+) -> Iterator[Finding]:
     if on_gpu and build.cuda is None:
         what = f"torch {build.version} is a CPU build, so the GPUs of this machine stay idle"
         fix = "pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cu130"
@@ -98,6 +104,9 @@ def _findings(build: TorchBuild, attention: Choice, decoder: Choice, *, on_gpu: 
         yield _warning(
             "HOST_FLASH_ATTENTION_MISSING", what, "pip install flash-attn --no-build-isolation", "attention", FixKind.COMMAND
         )
+    asked = request.environment.decoder
+    if request.backend == "native" and asked not in {"auto", decoder.value}:
+        yield _warning("HOST_DECODER_FALLBACK", decoder.reason, "unset TAO_DECODER", "decoder", FixKind.COMMAND)
     if decoder.value == "torchvision":
         what = (
             f"{decoder.reason}, so qwen-vl-utils falls back to torchvision, which ends a worker with KeyError 'video_fps' "

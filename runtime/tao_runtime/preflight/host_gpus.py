@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-_INDEX = re.compile(r"\+?\d+")
+_NUMBER = re.compile(r"\s*\+?(\d+)")
+_UUID_STARTS = ("GPU-", "MIG-")
 
 
 class NoDriverError(Exception):
@@ -132,10 +133,11 @@ def _devices_of(index: int, pynvml: Any) -> list[Gpu]:
 
 
 def visible_gpus(devices: Sequence[Gpu], variable: str | None) -> Visible:
-    """Apply CUDA_VISIBLE_DEVICES as CUDA does.
+    """Apply CUDA_VISIBLE_DEVICES as CUDA does, in the order of nvidia-smi (CUDA_DEVICE_ORDER=PCI_BUS_ID).
 
-    A list is read up to the first entry that names no device; a device named twice leaves none; a process sees one MIG slice at
-    most. Compared with torch's own count on a GPU in tests/gpu/test_host_gpus_cuda.py.
+    A list holds numbers or UUIDs, as its first entry does, and is read up to the first entry that names no device of that kind;
+    a device named twice leaves none; a process sees one MIG slice at most. Held against CUDA's own count in
+    tests/gpu/test_host_gpus_cuda.py.
 
     Args:
         devices: those of the machine, in PCI order.
@@ -144,22 +146,28 @@ def visible_gpus(devices: Sequence[Gpu], variable: str | None) -> Visible:
     if variable is None:
         return _one_slice(devices, None)
     chosen: list[Gpu] = []
+    find = _by_uuid if variable.startswith(_UUID_STARTS) else _by_number
     for entry in variable.split(","):
-        found = _named(entry.strip(), devices)
+        found = find(entry, devices)
         if found is None:
-            ends = not entry.strip() or entry.strip() == "-1"
-            return _one_slice(chosen, None if ends else f"{entry.strip()!r} names no device here")
+            is_end = entry.strip() in {"", "-1"}
+            return _one_slice(chosen, None if is_end else f"{entry!r} names no device here")
         if found in chosen:
-            return Visible((), f"{entry.strip()!r} names a device for the second time, which leaves none")
+            return Visible((), f"{entry!r} names a device for the second time, which leaves none")
         chosen.append(found)
     return _one_slice(chosen, None)
 
 
-def _named(entry: str, devices: Sequence[Gpu]) -> Gpu | None:
-    if _INDEX.fullmatch(entry):
-        return devices[int(entry)] if int(entry) < len(devices) else None
-    matching = [device for device in devices if entry[:4] in {"GPU-", "MIG-"} and device.uuid.startswith(entry)]
-    return matching[0] if len(matching) == 1 else None
+def _by_number(entry: str, devices: Sequence[Gpu]) -> Gpu | None:
+    """Read the digits that an entry begins with, as C's strtol does: `0x` is 0."""
+    digits = _NUMBER.match(entry)
+    return devices[int(digits[1])] if digits and int(digits[1]) < len(devices) else None
+
+
+def _by_uuid(entry: str, devices: Sequence[Gpu]) -> Gpu | None:
+    """Take a UUID or the beginning of one that only one device has; a space before it makes it none."""
+    matching = [device for device in devices if entry not in _UUID_STARTS and device.uuid.startswith(entry)]
+    return matching[0] if entry and len(matching) == 1 else None
 
 
 def _one_slice(chosen: Sequence[Gpu], fault: str | None) -> Visible:

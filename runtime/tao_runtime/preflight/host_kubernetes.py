@@ -32,7 +32,7 @@ class _Cluster:
 def kubernetes_part(request: HostRequest) -> HostPart:
     """Judge the cluster of the current context, which KUBECONFIG may name. Nothing is created there."""
     if not is_importable("kubernetes"):
-        what, fix = "the Python package kubernetes is not installed", "pip install 'tao-runtime[kubernetes]'"
+        what, fix = "the Python package kubernetes is not installed", "pip install kubernetes"
         return HostPart((_error("HOST_KUBERNETES_MISSING", what, fix, kind=FixKind.COMMAND),))
     cluster = _open(request)
     if isinstance(cluster, Finding):
