@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tao_runtime.cli.main import main
 from tao_runtime.dataset.source import open_source
 from tao_runtime.dataset.split import Side, files_of, split_set, write_split
+from tao_runtime.errors import TaoError
 from tao_runtime.media.annotations import read_annotations
 
 
@@ -88,7 +89,7 @@ def test_classes_are_spread_as_asked_when_every_record_has_its_own_video(tmp_pat
     assert sides["val"]["classes"] == {"no": {"wanted": 10.0, "got": 10}, "yes": {"wanted": 40.0, "got": 40}}
     assert sides["test"]["classes"]["no"]["got"] == 8
     assert sides["val"]["num_media"] == 50
-    assert document["findings"] == []
+    assert [(f["code"], f["severity"]) for f in document["findings"]] == [("DATA_MEDIA_NOT_CHECKED", "skipped")]
     ids = [one.id for one in read_annotations(tmp_path / "d/val/annotations.json").records]
     assert ids == sorted(ids, key=lambda one: int(one[1:])), "a side keeps the order of the file"
 
@@ -99,7 +100,7 @@ def test_clips_of_uneven_size_come_near_what_was_asked(tmp_path):
     val = result.summary["sides"]["val"]
     assert abs(val["num_records"] - 80) <= 4
     assert all(abs(one["got"] - one["wanted"]) <= 3 for one in val["classes"].values())
-    assert result.findings == []
+    assert [f.severity for f in result.findings] == ["skipped"]
 
 
 def test_seeds_differ_and_one_seed_is_stable(tmp_path):
@@ -118,6 +119,9 @@ def test_names_of_one_file_count_as_one(tmp_path, clips):
     path = saved(tmp_path, [record(n, name) for n, name in enumerate(names)])
     with_media = split_set(open_source(path), [Side("val", 1)], media_dir=media)
     assert with_media.summary["num_groups"] == 3
+    assert [f.code for f in with_media.findings if f.severity == "skipped"] == []
+    with pytest.raises(TaoError, match="DATA_MEDIA_FOLDER_MISSING"):
+        split_set(open_source(path), [Side("val", 1)], media_dir=tmp_path / "gone")
     assert len({with_media.side_of[n] for n in range(4)}) == 1
     assert split_set(open_source(path), [Side("val", 1)]).summary["num_groups"] == 4, "without the folder links are not known"
 

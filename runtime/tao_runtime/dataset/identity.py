@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tao_runtime.dataset.lint_sets import normalised
+from tao_runtime.errors import Finding, TaoError, Where
 from tao_runtime.media.annotations import ROLE_OF, media_of, turns_of
+from tao_runtime.media.quoting import shown
 
 MEDIA_TAGS = ("<video>", "<image>")
 
@@ -20,9 +22,16 @@ class MediaNames:
 
     Args:
         media_dir: folder that names start from; with it links are followed, without it names are compared as paths.
+
+    Raises:
+        TaoError: DATA_MEDIA_FOLDER_MISSING.
     """
 
     def __init__(self, media_dir: Path | None) -> None:
+        if media_dir is not None and not media_dir.is_dir():
+            what = f"the media folder {shown(str(media_dir))} does not exist"
+            fix = "Name the folder that media paths start from."
+            raise TaoError(Finding("DATA_MEDIA_FOLDER_MISSING", what, Where(file=str(media_dir)), fix, rule="D3"))
         self._root = None if media_dir is None else os.path.realpath(media_dir)
         self._known: dict[str, str] = {}
 

@@ -92,7 +92,10 @@ def split_set(source: Source, asked: Sequence[Side], *, seed: int = 0, media_dir
     side_of_group = dict(zip(order, spread([counts[group] for group in order], targets), strict=True))
     side_of = array("b", (side_of_group[group] for group in records.group_of))
     summary = _summary(records, wanted, targets, side_of)
-    return Split(tuple(wanted), side_of, summary, [*faults.summary(), *_remarks(source, summary["sides"])])
+    remarks = [*faults.summary(), *_remarks(source, summary["sides"])]
+    if media_dir is None and any(records.media_of_group.values()):
+        remarks.append(_links_not_followed(source))
+    return Split(tuple(wanted), side_of, summary, remarks)
 
 
 def write_split(source: Source, split: Split, files: Mapping[str, Path]) -> None:
@@ -270,3 +273,9 @@ def _remarks(source: Source, sides: Mapping[str, Any]) -> list[Finding]:
             fix = "Add records of other videos, or try another --seed."
             remarks.append(Finding("DATA_SPLIT_UNEVEN", what, Where(file=str(source.path)), fix, Severity.WARNING))
     return remarks
+
+
+def _links_not_followed(source: Source) -> Finding:
+    what = "media are told apart by their names: no folder was given in which to follow links"
+    where = Where(file=str(source.path))
+    return Finding("DATA_MEDIA_NOT_CHECKED", what, where, "Pass --media-dir DIR.", Severity.SKIPPED, rule="D3")
