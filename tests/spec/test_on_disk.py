@@ -81,11 +81,16 @@ def test_target_modules_are_compared_with_the_names_in_the_weights(capsys, spec,
 
     folder = tmp_path / "model"
     write_tiny_model(folder, with_weights=True)
-    names = weight_names(str(folder))
+    here = Environment(hf_hub_cache=tmp_path / "hub")
+    names = weight_names(str(folder), here)
     assert names is not None
     assert any(name.endswith("self_attn.q_proj.weight") for name in names)
-    assert weight_names(str(tiny_model_dir)) is None
-    assert weight_names("hf_model://a/b") is None
+    assert weight_names(str(tiny_model_dir), here) is None
+    assert weight_names("hf_model://a/b", here) is None
+    commit = "0123456789" * 4
+    (tmp_path / "hub" / "models--a--b" / "snapshots").mkdir(parents=True)
+    (tmp_path / "hub" / "models--a--b" / "snapshots" / commit).symlink_to(folder)
+    assert weight_names(f"hf_model://a/b@{commit}", here) == names
     words = ("--set", f"policy.model_name_or_path={folder}", "--set")
     for target in ("q_proj", "up_proj", "attn.qkv", "attn.proj"):
         assert "SPEC_LORA_TARGETS" not in findings(capsys, spec, *words, f'policy.lora.target_modules=["{target}"]'), target

@@ -24,11 +24,7 @@ from tao_runtime.preflight.datasets import value_at
 from tao_runtime.preflight.report import Check
 
 # What this module can find; when none of it is wanted, nobody is asked.
-ACCESS_CODES = tuple(
-    code
-    for code in CODES
-    if code.startswith(("ACCESS_HF", "ACCESS_MODEL")) or code in {"SPEC_MODEL_NAME", "ACCESS_NOT_CHECKED"}
-)
+ACCESS_CODES = tuple(code for code in CODES if code.startswith(("ACCESS_HF", "ACCESS_MODEL")) or code == "ACCESS_NOT_CHECKED")
 _LEAST_WAIT_S = 1.0
 
 
@@ -111,15 +107,16 @@ def check_models(
             continue
         weights = key.weights and value_at(spec, "native.init") != "random"
         remaining = replace(limits, time_limit_s=max(_LEAST_WAIT_S, deadline - time.monotonic()))
-        found.append(_check(key.path, name, environment, remaining, weights=weights))
+        model = _check(key.path, name, environment, remaining, weights=weights)
+        found += [] if model is None else [model]
     return found
 
 
-def _check(key: str, name: str, environment: Environment, limits: Limits, *, weights: bool) -> ModelAccess:
+def _check(key: str, name: str, environment: Environment, limits: Limits, *, weights: bool) -> ModelAccess | None:
     try:
         model = parse_model(name, key)
-    except TaoError as error:
-        return ModelAccess(key, name, None, None, 0, 0, error.findings)
+    except TaoError:
+        return None  # the spec's own check names it
     if isinstance(model, HubModel):
         return _check_hub(key, name, model, environment, limits, weights=weights)
     folder = _export_beside(model)

@@ -156,6 +156,7 @@ def _in_words(counts: Mapping[str, int]) -> str:
 
 
 def _groups(findings: Sequence[Finding]) -> list[list[Finding]]:
-    """Group findings by severity and code: worst first, then most frequent first."""
+    """Group findings by severity and code: worst first, then most frequent; in a group, those that name a record first."""
     grouped = groupby(worst_first(findings), key=lambda f: (f.severity, f.code))
-    return sorted((list(members) for _, members in grouped), key=lambda g: (_ORDER[g[0].severity], -len(g), g[0].code))
+    groups = [sorted(members, key=lambda f: f.where.record_index is None) for _, members in grouped]
+    return sorted(groups, key=lambda g: (_ORDER[g[0].severity], -len(g), g[0].code))

@@ -14,12 +14,14 @@ from tao_runtime.config.evaluate import EvaluateSpec
 from tao_runtime.config.export import ExportSpec
 from tao_runtime.config.fields import Section
 from tao_runtime.config.inference import InferenceSpec
+from tao_runtime.config.model_keys import MODEL_KEYS
 from tao_runtime.config.names import COSMOS_REASON
 from tao_runtime.config.quantize import QuantizeSpec
 from tao_runtime.config.rules import NO_FACTS, Facts, RuleContext, check_rules
 from tao_runtime.config.train import TrainSpec
 from tao_runtime.config.validation import parse_spec
-from tao_runtime.errors import Finding, Where, in_file, raise_errors
+from tao_runtime.errors import Finding, TaoError, Where, in_file, raise_errors
+from tao_runtime.hub.names import parse_model
 from tao_runtime.spec.edit import Change, apply_change, own_copy, written_keys
 from tao_runtime.spec.files import read_spec_file
 from tao_runtime.spec.overrides import apply_override, apply_overrides
@@ -89,7 +91,7 @@ def build_spec(
         rules = check_rules(action, _context(model, given, facts))
     else:
         rules = [] if other is not None else _rules_despite(registered, given, form, facts)
-    return BuiltSpec(registered, given, model, form, rules)
+    return BuiltSpec(registered, given, model, form, [*rules, *_model_names(registered, given)])
 
 
 def _rules_despite(registered: Action, given: dict[str, Any], faults: Sequence[Finding], facts: Facts) -> list[Finding]:
@@ -111,6 +113,21 @@ def _rules_despite(registered: Action, given: dict[str, Any], faults: Sequence[F
 def _overlap(one: str, other: str) -> bool:
     """Return whether two dotted paths are the same, or one lies within the other."""
     return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+
+
+def _model_names(registered: Action, given: dict[str, Any]) -> list[Finding]:
+    """Return a finding for each written model name that is neither a folder nor a repository of the Hub (C15)."""
+    findings: list[Finding] = []
+    for key in MODEL_KEYS[registered.name]:
+        name: Any = given
+        for part in key.path.split("."):
+            name = name.get(part) if isinstance(name, dict) else None
+        try:
+            if isinstance(name, str) and name:
+                parse_model(name, key.path)
+        except TaoError as error:
+            findings += error.findings
+    return findings
 
 
 def _action_of_another(registered: Action, base: dict[str, Any]) -> str | None:

@@ -15,7 +15,8 @@ from tao_runtime.config.train import TrainSpec
 from tao_runtime.environment import Environment
 from tao_runtime.errors import TaoError
 from tao_runtime.files import sha256_of, write_json
-from tao_runtime.hub.names import parse_model
+from tao_runtime.hub.cache import ModelCache
+from tao_runtime.hub.names import HubModel, parse_model
 
 OUTPUT_KEYS = ("results_dir", "train.output_dir")
 # Beside cosmos-rl's folders, which are called NAME-HASH: what the samples of a name were last rendered from.
@@ -25,14 +26,20 @@ _DIGITS = 8
 _HEADER_LIMIT_BYTES = 100 * 2**20
 
 
-def weight_names(model: str) -> frozenset[str] | None:
-    """Return the names of the weights in a model folder, from the headers of its files; None for what is no such folder."""
+def weight_names(model: str, environment: Environment) -> frozenset[str] | None:
+    """Return the names of a model's weights, from the headers of its files; None when it is not on this disk.
+
+    Args:
+        model: a folder, or a repository of the Hub that was staged before.
+        environment: where the Hub's cache is.
+    """
     try:
         folder = parse_model(model)
     except TaoError:
         return None
-    if not isinstance(folder, Path) or not folder.is_dir():
-        return None
+    if isinstance(folder, HubModel):
+        cache = ModelCache(environment.hf_hub_cache, folder.repo_id)
+        folder = cache.snapshot(cache.commit_of(folder.revision) or "none")
     names: set[str] = set()
     for path in folder.glob("*.safetensors"):
         names |= _header(path).keys() - {"__metadata__"}
@@ -128,7 +135,7 @@ def disk_facts(
     runs_here = (backend or str(values.get("backend", "native"))) == "native"
     facts: dict[str, Any] = {"unwritable": unwritable(values) if runs_here else None}
     if isinstance(spec, TrainSpec):
-        facts["weight_names"] = weight_names(spec.policy.model_name_or_path)
+        facts["weight_names"] = weight_names(spec.policy.model_name_or_path, environment)
         # Annotations are hashed whole for this, so only where a cache could be read.
         if not runs_here and (environment.cosmos_cache / "datasets_cache").is_dir():
             facts["stale_caches"] = stale_caches(spec, environment)
