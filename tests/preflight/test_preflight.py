@@ -271,7 +271,7 @@ def test_the_table_is_grouped_counted_worst_first_and_bounded(repository, datase
     heads = [line.split()[1] for line in lines if line.split(" ")[0] in {"error", "warning", "skipped"} and "  " in line][:2]
     assert heads == ["DATA_VIDEO_FPS_MISSING", "DATA_TURNS_EXTRA"]
     assert len(lines) < 40
-    assert max(map(len, lines)) <= 160
+    assert max(len(line) for line in lines if not line.startswith("    fix: ")) <= 160  # a command stays whole
     assert done.stderr == ""
 
 
@@ -297,4 +297,10 @@ def test_the_report_fits_its_schema(repository, preflight, spec):
 
 def test_the_script_is_the_command(repository, preflight, spec, hub):
     done = run_script(repository, "--spec", spec, "--json", HF_TOKEN=TOKEN, HF_ENDPOINT=hub.endpoint)
-    assert (done.returncode, json.loads(done.stdout), done.stderr) == (*preflight("--spec", spec), "")
+    code, document = preflight("--spec", spec)
+    by_script = json.loads(done.stdout)
+    for one in (document, by_script):  # free memory and disk differ from moment to moment
+        one["data"].pop("host", None)
+        for name in ("checked", "skipped"):
+            one["data"][name] = [check["subject"] for check in one["data"][name]]
+    assert (done.returncode, by_script, done.stderr) == (code, document, "")
