@@ -126,6 +126,20 @@ def test_names_of_one_file_count_as_one(tmp_path, clips):
     assert split_set(open_source(path), [Side("val", 1)]).summary["num_groups"] == 4, "without the folder links are not known"
 
 
+def test_copies_of_a_video_stay_together_when_bytes_are_compared(tmp_path, capsys, clips):
+    media = tmp_path / "media"
+    media.mkdir()
+    for name, clip in (("a.mp4", "bikes.mp4"), ("b.mp4", "bikes.mp4"), ("c.mp4", "bigbuckbunny.mp4")):
+        (media / name).write_bytes((clips / clip).read_bytes())
+    path = saved(tmp_path, [record(n, f"{name}.mp4") for n, name in enumerate("abca")])
+    words = ["--annotations", path, "--val", "1", "--out-dir", tmp_path / "d"]
+    code, document = run(capsys, *words, "--media-dir", media, "--by-content")
+    assert (code, document["data"]["num_groups"]) == (0, 2)
+    assert document["data"]["sides"]["val"]["media"] == ["c.mp4"]
+    assert run(capsys, *words, "--media-dir", media, "--dry-run")[1]["data"]["num_groups"] == 3
+    assert run(capsys, *words, "--by-content")[0] == 2
+
+
 def test_text_questions_asked_twice_stay_together(tmp_path):
     records = [{"id": n, "conversations": record(n // 2, "")["conversations"]} for n in range(8)]
     result = split_set(open_source(saved(tmp_path, records)), [Side("val", 0.25)])

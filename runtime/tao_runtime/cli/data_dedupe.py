@@ -6,16 +6,20 @@ import argparse
 from typing import Any
 
 from tao_runtime.cli.output import CommandResult, add_command
-from tao_runtime.cli.set_arguments import add_out_argument, add_source_arguments, named_set
+from tao_runtime.cli.set_arguments import (
+    add_content_argument,
+    add_out_argument,
+    add_source_arguments,
+    named_set,
+    refuse_content_without_folder,
+)
 
 
 def add_word(words: Any) -> None:
     """Add `dedupe`."""
     parser = add_command(words, "dedupe", "leave out records with the question, answer and media of an earlier one", _dedupe)
     add_source_arguments(parser)
-    parser.add_argument(
-        "--by-content", action="store_true", help="media files with the same bytes are one, whatever their names; reads them"
-    )
+    add_content_argument(parser)
     add_out_argument(parser)
 
 
@@ -25,13 +29,9 @@ def _dedupe(arguments: argparse.Namespace) -> CommandResult:
     from tao_runtime.dataset.dedupe import find_duplicates
     from tao_runtime.dataset.source import open_source
     from tao_runtime.dataset.writing import container_for, refuse_same_file
-    from tao_runtime.errors import Finding, TaoError
 
     path, media_dir = named_set(arguments)
-    if arguments.by_content and media_dir is None:
-        raise TaoError(
-            Finding("USAGE_ARGUMENTS", "--by-content reads media, and no folder was named", fix="Add --media-dir DIR.")
-        )
+    refuse_content_without_folder(arguments, media_dir)
     container = container_for(arguments.out, None)
     refuse_same_file(arguments.out, [path])
     source = open_source(path)

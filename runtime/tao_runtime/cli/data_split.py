@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tao_runtime.cli.output import CommandResult, add_command
-from tao_runtime.cli.set_arguments import add_source_arguments, named_set
+from tao_runtime.cli.set_arguments import add_content_argument, add_source_arguments, named_set, refuse_content_without_folder
 
 
 def share_or_count(word: str) -> float | int:
@@ -24,6 +24,7 @@ def add_word(words: Any) -> None:
     """Add `split`."""
     parser = add_command(words, "split", "split a set into sides that share no video, classes of answers spread evenly", _split)
     add_source_arguments(parser)
+    add_content_argument(parser)
     parser.add_argument("--val", type=share_or_count, required=True, metavar="N", help="share (0.1) or number (50) of records")
     parser.add_argument("--test", type=share_or_count, metavar="N", help="the same for a test side (default: none)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="another seed, another split (default: %(default)s)")
@@ -37,9 +38,10 @@ def _split(arguments: argparse.Namespace) -> CommandResult:
     from tao_runtime.dataset.split import Side, files_of, split_set, write_split
 
     path, media_dir = named_set(arguments)
+    refuse_content_without_folder(arguments, media_dir)
     source = open_source(path)
     asked = [Side(name, wanted) for name, wanted in (("val", arguments.val), ("test", arguments.test)) if wanted is not None]
-    split = split_set(source, asked, seed=arguments.seed, media_dir=media_dir)
+    split = split_set(source, asked, seed=arguments.seed, media_dir=media_dir, by_content=arguments.by_content)
     files = files_of(source, split, arguments.out_dir)
     if not arguments.dry_run:
         write_split(source, split, files)

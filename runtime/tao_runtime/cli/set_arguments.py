@@ -38,3 +38,23 @@ def named_set(arguments: argparse.Namespace) -> tuple[Path, Path | None]:
         raise TaoError(Finding("USAGE_ARGUMENTS", what, fix="Pass --annotations FILE or --dataset ROOT."))
     media_dir: Path | None = getattr(arguments, "media_dir", None)
     return (annotations, media_dir) if root is None else (root / "annotations.json", media_dir or root)
+
+
+def add_content_argument(parser: Parser) -> None:
+    """Add `--by-content`."""
+    parser.add_argument(
+        "--by-content", action="store_true", help="media files with the same bytes are one, whatever their names; reads them"
+    )
+
+
+def refuse_content_without_folder(arguments: argparse.Namespace, media_dir: Path | None) -> None:
+    """Refuse to compare files that can't be found.
+
+    Raises:
+        TaoError: USAGE_ARGUMENTS.
+    """
+    from tao_runtime.errors import Finding, TaoError
+
+    if arguments.by_content and media_dir is None:
+        what = "--by-content reads media files, and no folder was named"
+        raise TaoError(Finding("USAGE_ARGUMENTS", what, fix="Add --media-dir DIR."))

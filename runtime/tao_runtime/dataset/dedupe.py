@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tao_runtime.dataset.changes import differences
 from tao_runtime.dataset.collector import Collector
+from tao_runtime.dataset.content import Content, content_of_files
 from tao_runtime.dataset.identity import MediaNames, alike, digest, first_text, media_names, spoken
 from tao_runtime.dataset.source import Source
-from tao_runtime.errors import Finding, Severity, Where, raise_errors
-from tao_runtime.files import sha256_of
+from tao_runtime.errors import Finding, Severity, raise_errors
 from tao_runtime.media.quoting import as_json, shown
 
 MAX_SHOWN = 1000
@@ -67,7 +66,7 @@ def find_duplicates(source: Source, *, media_dir: Path | None = None, by_content
     """
     faults = Collector(str(source.path))
     names = MediaNames(media_dir)
-    content = _content_of_files(source, names) if by_content and media_dir is not None else _Content()
+    content = content_of_files(source, names) if by_content else Content()
     found = Duplicates()
     first_with: dict[bytes, int] = {}
     answer_to: dict[bytes, tuple[int, bytes]] = {}
@@ -84,56 +83,6 @@ def find_duplicates(source: Source, *, media_dir: Path | None = None, by_content
         _check_contradiction(faults, (index, plain), media, answer_to)
     raise_errors(faults.summary())
     found.findings = [*faults.summary(), *content.findings(source)]
-    return found
-
-
-@dataclass
-class _Content:
-    """Know which files have the same bytes.
-
-    Attributes:
-        same_as: file to the first file with its bytes.
-        unread: files that could not be compared.
-    """
-
-    same_as: Mapping[str, str] = field(default_factory=dict)
-    unread: list[str] = field(default_factory=list)
-
-    def name_of(self, file: str) -> str:
-        """Return one name for all files with the same bytes."""
-        return self.same_as.get(file, file)
-
-    def findings(self, source: Source) -> list[Finding]:
-        """Say which files were not compared."""
-        if not self.unread:
-            return []
-        listed = ", ".join(map(shown, self.unread[:10]))
-        what = f"{len(self.unread)} media files can't be read and were compared by name only: {listed}"
-        fix = "Run tao-runtime data lint with the same --media-dir."
-        return [Finding("DATA_MEDIA_NOT_CHECKED", what, Where(file=str(source.path)), fix, Severity.SKIPPED)]
-
-
-def _content_of_files(source: Source, names: MediaNames) -> _Content:
-    """Compare the bytes of files of one size."""
-    found = _Content()
-    of_size: dict[int, list[str]] = {}
-    files = dict.fromkeys(
-        names.file_of(name) for _, raw in source.records(Collector("")) for name in media_names(source.plain(raw))
-    )
-    for file in files:
-        try:
-            of_size.setdefault(os.stat(file).st_size, []).append(file)  # noqa: PTH116 - a name may be no path
-        except (OSError, ValueError):
-            found.unread.append(file)
-    same_as: dict[str, str] = {}
-    for alike_in_size in of_size.values():
-        first_with: dict[str, str] = {}
-        for file in alike_in_size if len(alike_in_size) > 1 else ():
-            try:
-                same_as[file] = first_with.setdefault(sha256_of(Path(file)), file)
-            except OSError:
-                found.unread.append(file)
-    found.same_as = same_as
     return found
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tao_runtime.dataset.collector import Collector
+from tao_runtime.dataset.content import Content, content_of_files
 from tao_runtime.dataset.groups import Groups
 from tao_runtime.dataset.identity import MediaNames, class_of, media_names, question_of
 from tao_runtime.dataset.source import Source, unwritable_value
@@ -66,7 +67,9 @@ class Split:
     findings: list[Finding]
 
 
-def split_set(source: Source, asked: Sequence[Side], *, seed: int = 0, media_dir: Path | None = None) -> Split:
+def split_set(
+    source: Source, asked: Sequence[Side], *, seed: int = 0, media_dir: Path | None = None, by_content: bool = False
+) -> Split:
     """Choose a side for every record.
 
     Args:
@@ -74,12 +77,15 @@ def split_set(source: Source, asked: Sequence[Side], *, seed: int = 0, media_dir
         asked: the sides split off; the rest is `train`.
         seed: another seed, another choice.
         media_dir: folder of the media; with it, names that lead to one file count as that file.
+        by_content: files with the same bytes count as one too; needs `media_dir`.
 
     Raises:
         TaoError: every fault of rule D1; DATA_SPLIT_IMPOSSIBLE.
     """
     faults = Collector(str(source.path))
-    records = _read(source, MediaNames(media_dir), faults)
+    names = MediaNames(media_dir)
+    content = content_of_files(source, names) if by_content else Content()
+    records = _read(source, _Files(names, content), faults)
     raise_errors(faults.summary())
     num_records = len(records.group_of)
     split_off = {side.name: side.count(num_records) for side in asked}
@@ -92,7 +98,7 @@ def split_set(source: Source, asked: Sequence[Side], *, seed: int = 0, media_dir
     side_of_group = dict(zip(order, spread([counts[group] for group in order], targets), strict=True))
     side_of = array("b", (side_of_group[group] for group in records.group_of))
     summary = _summary(records, wanted, targets, side_of)
-    remarks = [*faults.summary(), *_remarks(source, summary["sides"])]
+    remarks = [*faults.summary(), *_remarks(source, summary["sides"]), *content.findings(source)]
     if media_dir is None and any(records.media_of_group.values()):
         remarks.append(_links_not_followed(source))
     return Split(tuple(wanted), side_of, summary, remarks)
@@ -164,15 +170,15 @@ class _Records:
 class _Files:
     """Number media files as records name them, and join those that one record names."""
 
-    def __init__(self, names: MediaNames) -> None:
-        self._names = names
+    def __init__(self, names: MediaNames, content: Content) -> None:
+        self._names, self._content = names, content
         self._number_of: dict[str, int] = {}
         self._smallest: list[str] = []
         self.groups = Groups()
 
     def take(self, raw: dict[str, Any]) -> int:
         """Return the number of one file of a record; without media, its question stands for a file."""
-        named = [(name, self._names.file_of(name)) for name in media_names(raw)]
+        named = [(name, self._content.name_of(self._names.file_of(name))) for name in media_names(raw)]
         if not named:
             question = f"{_QUESTION}{question_of(raw)}"
             named = [(question, question)]
@@ -198,8 +204,7 @@ class _Files:
         return number
 
 
-def _read(source: Source, names: MediaNames, faults: Collector) -> _Records:
-    files = _Files(names)
+def _read(source: Source, files: _Files, faults: Collector) -> _Records:
     first_file, label_of, labels = array("q"), array("q"), dict[str, int]()
     is_free_text = False
     for _, raw in source.records(faults):
