@@ -7,7 +7,15 @@ import pytest
 from tao_runtime.environment import read_environment
 from tao_runtime.media.probe import probe_video
 from tao_runtime.media.sampling import VisionOptions, plan_frames
-from tao_runtime.preflight.host_memory import largest_sample_bytes, loader_need, measure_machine, memory_part
+from tao_runtime.preflight.host_memory import (
+    Machine,
+    Need,
+    judge_memory,
+    loader_need,
+    measure_machine,
+    memory_part,
+    sizes_bytes,
+)
 from tao_runtime.preflight.host_request import HostRequest, Place
 
 GIB = 2**30
@@ -62,22 +70,28 @@ def request(backend: str, **place: str) -> HostRequest:
 
 
 def test_cosmos_rl_holds_batches_of_float32_on_every_rank_and_hands_them_over_in_shm():
-    need = loader_need(request("cosmos-rl"), 1000)
+    need = loader_need(request("cosmos-rl"), [500, 1000])
     assert need.memory_bytes == need.shm_bytes == 2 * 4 * 3 * 5 * 4000
 
 
-def test_the_native_trainer_holds_uint8_in_threads_no_more_than_cores(monkeypatch):
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
-    need = loader_need(request("native"), 1000)
-    assert (need.memory_bytes, need.shm_bytes) == (2 * 3 * 1000, 0)
+def test_the_native_trainer_holds_uint8_in_threads_no_more_than_cores_and_keeps_frames(monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
+    need = loader_need(request("native"), [500, 1000])
+    assert (need.memory_bytes, need.shm_bytes, need.cache_bytes) == (2 * 3 * 1000, 0, 1500)
 
 
-def test_the_largest_sample_is_that_of_the_largest_real_clip(clips):
+def test_kept_frames_take_no_more_than_a_quarter_of_what_is_free():
+    need = Need(3 * GIB, 0, "", 4, cache_bytes=2 * GIB)
+    assert judge_memory(need, Machine(4 * GIB, 0)).findings == ()
+    (finding,) = judge_memory(need, Machine(4 * GIB - 4, 0)).findings
+    assert (finding.code, finding.fix) == ("HOST_MEMORY_SMALL", "Set train.train_policy.dataloader_prefetch_factor to 3.")
+
+
+def test_a_sample_has_the_size_of_a_real_clip_as_it_is_sampled(clips):
     facts = [probe_video(clips / name) for name in ("bikes.mp4", "bigbuckbunny.mp4", "carphone_pristine.mp4")]
     options = VisionOptions(nframes=8)
     plans = [plan_frames(one, options) for one in facts]
-    assert largest_sample_bytes(facts, options) == max(len(p.indices) * p.height * p.width * 3 for p in plans)
-    assert largest_sample_bytes([], options) is None
+    assert sizes_bytes(facts, options) == [len(p.indices) * p.height * p.width * 3 for p in plans]
 
 
 @pytest.mark.parametrize(("place", "why"), [("slurm", "can't be measured from here"), ("local", "no video was measured")])

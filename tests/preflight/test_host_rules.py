@@ -280,7 +280,7 @@ def memory(sample_bytes: int, shm_bytes: int = 8 * GIB) -> Check:
         bench.lay_out(2)
         loader = {"dataloader_num_workers": 8, "dataloader_prefetch_factor": 8}
         bench.spec["train"] = {"train_batch_per_replica": 2, "train_policy": loader}
-        need = loader_need(bench.request(backend="cosmos-rl"), sample_bytes)
+        need = loader_need(bench.request(backend="cosmos-rl"), [sample_bytes])
         return judge_memory(need, Machine(10 * GIB, shm_bytes)).findings
 
     return check

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tao_runtime.errors import Finding, FixKind, Severity, TaoError, Where
 from tao_runtime.media.probe import VideoFacts
 from tao_runtime.media.sampling import VisionOptions, plan_frames
+from tao_runtime.plan.host import plan_host
 from tao_runtime.preflight.datasets import value_at
 from tao_runtime.preflight.host_part import HostPart, not_checked
 from tao_runtime.preflight.host_request import HostRequest
@@ -36,16 +37,18 @@ class Need:
     """What the loader of one machine holds ready, and how the figure comes about.
 
     Attributes:
-        memory_bytes: at most, beside the model.
+        memory_bytes: samples ready, at most, beside the model.
         shm_bytes: part of it that lies in /dev/shm, where worker processes hand over tensors.
         terms: the product in words.
         prefetch: batches or samples that each worker prepares ahead.
+        cache_bytes: decoded frames kept for later epochs; they never take more than a quarter of what is free.
     """
 
     memory_bytes: int
     shm_bytes: int
     terms: str
     prefetch: int
+    cache_bytes: int = 0
 
 
 def measure_machine(root: Path = Path("/")) -> Machine:
@@ -96,8 +99,8 @@ def _statistic(path: Path, name: str) -> int:
     return next((int(line.split()[1]) for line in lines if line.startswith(f"{name} ")), 0)
 
 
-def largest_sample_bytes(facts: Iterable[VideoFacts], options: VisionOptions) -> int | None:
-    """Return the bytes of the largest video as the model will see it, uint8; None when no video can be planned."""
+def sizes_bytes(facts: Iterable[VideoFacts], options: VisionOptions) -> list[int]:
+    """Return the bytes of each video as the model will see it, uint8; videos that can't be planned are left out."""
     sizes = []
     for video in facts:
         try:
@@ -105,24 +108,29 @@ def largest_sample_bytes(facts: Iterable[VideoFacts], options: VisionOptions) ->
         except TaoError:  # a data rule names it
             continue
         sizes.append(len(plan.indices) * plan.height * plan.width * _COLOURS)
-    return max(sizes, default=None)
+    return sizes
 
 
-def loader_need(request: HostRequest, sample_bytes: int) -> Need:
-    """Multiply workers, prefetched batches and samples.
+def loader_need(request: HostRequest, sizes: Sequence[int]) -> Need:
+    """Multiply workers, prefetched batches and the largest sample.
 
-    The native trainer prepares samples of uint8 frames in threads, no more of them than cores. cosmos-rl starts a torch
-    DataLoader of worker processes on every rank (0.4.7, policy/worker/sft_worker.py) with batches of train_batch_per_replica
-    samples, float32.
+    The native trainer prepares samples of uint8 frames in threads, no more of them than cores, and keeps decoded frames for
+    later epochs. cosmos-rl starts a torch DataLoader of worker processes on every rank (0.4.7, policy/worker/sft_worker.py)
+    with batches of train_batch_per_replica samples, float32.
+
+    Args:
+        request: a training run.
+        sizes: bytes of each video as the model sees it, at least one.
     """
     workers, prefetch = (_at_least_one(value_at(request.spec, key)) for key in (_WORKERS_KEY, _PREFETCH_KEY))
     if request.backend == "native":
-        threads = min(workers, os.cpu_count() or 1)
-        total = threads * prefetch * sample_bytes
-        return Need(total, 0, f"{threads} threads · {prefetch} ahead · {_in_words(sample_bytes)} a sample", prefetch)
+        threads = min(workers, len(os.sched_getaffinity(0)))
+        plan = plan_host(sum(sizes), max(sizes), threads, prefetch)
+        terms = f"{threads} threads · {prefetch} ahead · {_in_words(plan.sample_bytes)} a sample"
+        return Need(plan.samples_ahead * plan.sample_bytes, 0, terms, prefetch, plan.cache_bytes)
     ranks = request.layout.gpus_per_node
     batch = _at_least_one(value_at(request.spec, "train.train_batch_per_replica"))
-    one = sample_bytes * _FLOAT32
+    one = max(sizes) * _FLOAT32
     total = ranks * workers * prefetch * batch * one
     terms = f"{ranks} ranks · {workers} workers · {prefetch} prefetched · batch {batch} · {_in_words(one)} a sample"
     return Need(total, total, terms, prefetch)
@@ -136,23 +144,23 @@ def memory_part(request: HostRequest, facts: Iterable[VideoFacts], options: Visi
         return not_checked(
             "H5", SUBJECT, "the job's machine can't be measured from here", "Run preflight on a machine like it."
         )
-    sample_bytes = None if options is None else largest_sample_bytes(facts, options)
-    if sample_bytes is None:
+    sizes = [] if options is None else sizes_bytes(facts, options)
+    if not sizes:
         why = "the size of a sample is not known: no video was measured"
         return not_checked("H5", SUBJECT, why, "Leave out --no-media, and name the data.")
     try:
         machine = measure_machine()
     except OSError as error:
         return not_checked("H5", SUBJECT, f"memory can't be read: {error}", "Run preflight on Linux.")
-    need = loader_need(request, sample_bytes)
-    return judge_memory(need, machine)
+    return judge_memory(loader_need(request, sizes), machine)
 
 
 def judge_memory(need: Need, machine: Machine) -> HostPart:
     """Compare need and machine, term by term."""
     findings = []
+    cache = min(need.cache_bytes, machine.memory_bytes // 4)
     for code, place, needed, there in (
-        ("HOST_MEMORY_SMALL", "memory", need.memory_bytes, machine.memory_bytes),
+        ("HOST_MEMORY_SMALL", "memory", need.memory_bytes, machine.memory_bytes - cache),
         ("HOST_SHM_SMALL", str(SHM), need.shm_bytes, machine.shm_bytes),
     ):
         if needed > there:
