@@ -8,6 +8,7 @@ from typing import Any
 from tao_runtime.cli.output import Parser
 
 WORD_MODULES = (
+    "tao_runtime.cli.data_inspect",
     "tao_runtime.cli.data_lint",
     "tao_runtime.cli.data_repair",
     "tao_runtime.cli.data_convert",

@@ -38,7 +38,7 @@ def render_page(report: Report) -> str:
     )
 
 
-def render_document(title: str, version: str, made_at: datetime, body: str) -> str:
+def render_document(title: str, version: str, made_at: datetime, body: str, style: str = "") -> str:
     """Return a whole page in the house's style around a body.
 
     Args:
@@ -46,13 +46,14 @@ def render_document(title: str, version: str, made_at: datetime, body: str) -> s
         version: of this program.
         made_at: when.
         body: HTML of the sections, everything in it escaped.
+        style: what the page needs beyond the house's style sheet.
     """
     made = made_at.strftime("%Y-%m-%d %H:%M %Z").strip()
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" href="data:,">\n'
-        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{escape(title)}</title>\n<style>{STYLE}{style}</style>\n</head>\n<body>\n<main>\n"
         f'<header><h1>{isolated(title)}</h1><p class="byline">tao-runtime {escape(version)}, {escape(made)}</p>'
         f"</header>\n{body}\n"
         '<footer class="sub">One file, no script, no request: it can be mailed, archived and printed as it is.</footer>\n'
