@@ -154,7 +154,7 @@ def test_a_library_that_does_not_import_is_a_reason_not_a_crash(clips, tmp_path)
     )
     path = f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     said = run(code, TAO_DECODER="torchcodec", PYTHONPATH=path)
-    assert "('pyav', 'PyAV decodes: torchcodec was asked for and does not import here (libnvrtc.so.13" in said
+    assert "('pyav', 'torchcodec was asked for and does not import here: libnvrtc.so.13" in said
     assert "(1, 272, 640, 3)" in said
     assert "PyAV decodes: torchcodec does not import here (libnvrtc.so.13" in said
 

@@ -34,20 +34,20 @@ def choose_decoder(asked: DecoderChoice | None = None) -> tuple[DecoderName, str
         asked: what should decode; None reads TAO_DECODER.
 
     Returns:
-        The decoder, and the reason as a sentence for a log.
+        The decoder, and the reason.
 
     Raises:
         VariableError: when TAO_DECODER names no decoder.
     """
     name = asked or read_environment().decoder
     if name == "auto":
-        return "pyav", f"PyAV decodes: {_BEST}"
+        return "pyav", _BEST
     if name == "pyav":
-        return name, "PyAV decodes: it was asked for"
+        return name, "it was asked for"
     fault = _import_fault(name)
     if fault is not None:
-        return "pyav", f"PyAV decodes: {name} was asked for and does not import here ({fault})"
-    return name, f"{name} decodes: it was asked for; PyAV reads each file in which it differs from the timeline, and says so"
+        return "pyav", f"{name} was asked for and does not import here: {fault}"
+    return name, "it was asked for; PyAV reads each file in which it differs from the timeline, and a warning says so"
 
 
 def decode_frames(

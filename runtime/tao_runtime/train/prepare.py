@@ -17,6 +17,7 @@ from tao_runtime.files import sha256_of
 from tao_runtime.hub.sources import ModelSource, access_findings, bring_model
 from tao_runtime.hub.token_ids import token_id_findings
 from tao_runtime.media.annotations import Record, read_annotations
+from tao_runtime.media.decode import choose_decoder
 from tao_runtime.models.load import attention_choice
 from tao_runtime.plan.split import held_out_indices
 from tao_runtime.plan.steps import StepPlan, plan_steps
@@ -124,6 +125,8 @@ def prepare_job(spec: TrainSpec, environment: Environment, *, dry_run: bool = Fa
     if model.is_here:
         attention = attention_choice(model.folder, precision.device)
         choices += [Choice("attention", attention.value, attention.reason)]
+    decoder, why_decoder = choose_decoder(environment.decoder)
+    choices += [Choice("decoder", decoder, why_decoder)]
     choices += [of_seed, Choice("samples", f"{feed.num_threads} threads", why_feed), _resume_choice(spec, resume)]
     return Job(
         spec=spec,
