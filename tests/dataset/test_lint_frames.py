@@ -4,11 +4,15 @@ import json
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+from odd_clips import ffmpeg_count, ffmpeg_frames
 
 from tao_runtime.dataset.lint import LintResult, lint_annotations
 from tao_runtime.dataset.lint_media import frames_to_try
+from tao_runtime.errors import Severity
 from tao_runtime.media import probe_cache
+from tao_runtime.media.decode import decode_frames
 from tao_runtime.media.probe import probe_video
 from tao_runtime.media.sampling import VisionOptions
 
@@ -104,3 +108,33 @@ def test_a_file_named_as_video_and_as_image_is_judged_as_both(tmp_path, odd_clip
     turns = [{"from": "human", "value": "<image>\nWhat?"}, {"from": "gpt", "value": "Left"}]
     (tmp_path / "b.json").write_text(json.dumps([{"id": "r", "image": "a.mp4", "conversations": turns}]))
     assert [f.code for f in lint_annotations(tmp_path / "b.json", tmp_path).findings] == ["DATA_IMAGE_UNREADABLE"]
+
+
+def test_every_odd_clip_shows_the_frames_of_ffmpeg_or_is_named(tmp_path, odd_clips):
+    """No file of a data set is read otherwise than ffmpeg reads it without a word before launch."""
+    silent, named = [], {}
+    for path in sorted(odd_clips.iterdir()):
+        findings = lint(tmp_path, odd_clips, path.name).findings
+        found = [f for f in findings if f.severity is Severity.ERROR or f.code == "DATA_VIDEO_HEADER_COUNT"]
+        if found:
+            named[path.name] = found[0].code
+            assert path.name in found[0].what
+            continue
+        silent.append(path.name)
+        count = probe_video(path).num_frames
+        assert count == ffmpeg_count(path), path.name
+        indices = sorted({0, count // 2, count - 1})
+        np.testing.assert_array_equal(decode_frames(path, indices), ffmpeg_frames(path, indices), err_msg=path.name)
+    assert (
+        named.items()
+        >= {
+            "audio_only.mp4": "DATA_VIDEO_NO_STREAM",
+            "cut_60_percent.mp4": "DATA_VIDEO_HEADER_COUNT",
+            "first_3_kb.mp4": "DATA_VIDEO_UNREADABLE",
+            "index_lost.mp4": "DATA_VIDEO_UNREADABLE",
+            "lfs_pointer.mp4": "DATA_MEDIA_LFS_POINTER",
+            "one_frame.mp4": "DATA_VIDEO_ONE_FRAME",
+            "zero_bytes.mp4": "DATA_MEDIA_EMPTY",
+        }.items()
+    )
+    assert {"variable_rate.mp4", "turned_90.mp4", "edit_list.mp4", "hevc.mkv", "thin.mp4"} <= set(silent)
