@@ -140,8 +140,11 @@ def repair(request: RepairRequest) -> RepairResult:
         TaoError: DATA_ANNOTATIONS_UNREADABLE; USAGE_OUTPUT_UNWRITABLE, and nothing is changed then.
     """
     source, target = request.annotations, request.out or request.annotations
+    beside = None if request.dry_run else target.resolve().parent
     try:
-        with tempfile.TemporaryDirectory(prefix=".repair.", dir=None if request.dry_run else target.resolve().parent) as folder:
+        if beside is not None:
+            beside.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".repair.", dir=beside) as folder:
             return _repair_within(Path(folder), request, source, target)
     except OSError as error:
         what = f"{target} can't be written: {error.strerror or error}"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tao_runtime.media.jsonscan import UNDECODED_BYTE, Edit, RecordDecoder, SyntaxFaults, own_id
+from tao_runtime.media.jsonscan import UNDECODED_BYTE, Edit, RecordDecoder, SyntaxFaults, ends_early, own_id
 
 _SEPARATOR = re.compile(r"[ \t\r]*,?[ \t\r]*")
 
@@ -51,7 +51,7 @@ class LineScanner:
         """Note a line that does not parse; one that ends too early can only be removed."""
         start, end = self.span
         at, reason = (error.pos, error.msg) if isinstance(error, json.JSONDecodeError) else (0, str(error))
-        if text.startswith("{") and (at >= len(text) or reason.startswith("Unterminated string")):
+        if text.startswith("{") and ends_early(text, at, reason):
             what = f"record {index} is half a line: it ends too early (line {number})"
             fix = f"Remove line {number}, or write the whole record."
             self._faults.error(what, number, fix, edit=Edit(start, end, ""))

@@ -150,7 +150,7 @@ class ArrayScanner:
         self._is_whole = False
         self._index = 0
         # Characters before the window, and where the last element stands.
-        self._base, self._start, self._stop = base, 0, 0
+        self._base, self._start, self._stop, self._broken_stop = base, 0, 0, 0
         self._first_key: str | None = None
         self._may_hold_bad_bytes = False
 
@@ -187,8 +187,10 @@ class ArrayScanner:
         self._faults.error(what, self._line(self._place), fix, edit=self._closing())
 
     def _closing(self) -> Edit | None:
-        """Return the edit that ends the array behind the last whole element."""
-        return Edit(self._stop, self._base + len(self._text), "\n]\n") if self._stop else None
+        """Return the edit that ends the array behind the last whole element; None when there is none, or it does not parse."""
+        if self._stop == self._broken_stop:
+            return None
+        return Edit(self._stop, self._base + len(self._text), "\n]\n")
 
     def _sound_run(self) -> Iterator[tuple[int, Any]]:
         """Yield records as long as each is an object with a comma and another behind it: the fast way through a sound window.
@@ -323,13 +325,13 @@ class ArrayScanner:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         line = self._line(min(at, len(self._text)))
         self._place = self._resume_after(start)
-        ends_early = at >= len(self._text.rstrip()) - 1 or reason.startswith("Unterminated string")
-        if self._place >= len(self._text) and self._is_whole and ends_early:
+        if self._place >= len(self._text) and self._is_whole and ends_early(self._text, at, reason):
             what = f"the file ends inside record {self._index} (line {line})"
             fix = "Remove the half record and close the array, or get the whole file again if more is lost."
             self._faults.error(what, line, fix, edit=self._closing())
             return
         self._start, self._stop = self._base + start, self._base + self._place
+        self._broken_stop = self._stop
         what = f"record {self._index} does not parse: {reason} (line {line})"
         self._faults.error(what, line, f"Mend the JSON on line {line}.")
 
@@ -359,6 +361,19 @@ class ArrayScanner:
                 following = self._text[after.end() : after.end() + 1] if after else ""
                 return match.end() if mark == "}" and following in {",", "]", "{", ""} else None
         return None
+
+
+def ends_early(text: str, at: int, reason: str) -> bool:
+    """Tell whether a value that does not parse would have gone on behind the end of the text.
+
+    Args:
+        text: the text, with the value at its end.
+        at: where the decoder stopped.
+        reason: what it said.
+    """
+    rest = text[at:].strip()
+    is_half_word = rest == "-" or any(word.startswith(rest) for word in ("true", "false", "null"))
+    return is_half_word or reason.startswith("Unterminated string")
 
 
 def own_id(value: Any) -> str | None:
