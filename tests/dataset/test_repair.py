@@ -205,6 +205,14 @@ def test_parquet_stays_parquet(tmp_path, clips):
     assert [(row["video"], row["video_fps"], row["n"]) for row in rows] == [("bikes.mp4", 25.0, n) for n in (1, 2, 3, 4)]
 
 
+def test_an_image_beside_videos_is_left_alone(tmp_path, clips):
+    image = {"id": "i", "image": "a.png", "video_fps": [1], "conversations": [{"from": "human", "value": "<image>\n?"}, GPT]}
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([image, record(0, video_fps=60)]))
+    assert in_place(path, clips).log.by_code == {"DATA_VIDEO_FPS_CONTRADICTS": 1}
+    assert json.loads(path.read_text()) == [image, record(0)]
+
+
 def test_a_byte_order_mark_goes_with_the_encoding_only(tmp_path, clips):
     path = tmp_path / "a.json"
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps([record(0, video_fps=None)]).encode())
