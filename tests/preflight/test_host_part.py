@@ -57,6 +57,12 @@ def test_a_program_that_does_not_end_is_killed_with_its_children(tmp_path):
         assert time.monotonic() < end
 
 
+def test_a_program_that_ignores_the_polite_end_is_killed():
+    started = time.monotonic()
+    assert ask(["sh", "-c", "trap '' TERM; sleep 60 & wait; sleep 60"], 0.3).exit_code is None
+    assert time.monotonic() - started < 5
+
+
 def test_a_program_that_asks_gets_no_answer():
     assert ask(["sh", "-c", "read line || echo none"]).output == "none\n"
 

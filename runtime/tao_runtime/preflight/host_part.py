@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from tao_runtime.errors import Finding, Severity, Where
 from tao_runtime.preflight.report import Check
 
 ASK_LIMIT_S = 5.0
+END_LIMIT_S = 0.5
 # Above the sum of what one check asks in turn, so that it is reached only where the kernel or a driver hangs.
 CHECK_LIMIT_S = 25.0
 
@@ -69,9 +71,18 @@ def ask(words: Sequence[str], limit_s: float | None = None) -> Answer:
         try:
             output, errors = process.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+            _end(process)
             return Answer(None)
     return Answer(process.returncode, output, errors)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a program and its children: first so that srun can give its job back, then so that nothing stays."""
+    os.killpg(process.pid, signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(END_LIMIT_S)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def not_checked(rule: str, subject: str, why: str, fix: str) -> HostPart:
