@@ -1,5 +1,6 @@
 """A model folder is checked without reading its weights, and what is not whole is named."""
 
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -84,7 +85,7 @@ def test_a_clone_without_lfs_has_a_fix_that_works_when_pasted(folder):
     (folder / SHARD).write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 6000\n")
     (finding,) = check_folder(folder)[1]
     assert finding.code == "ACCESS_MODEL_LFS_POINTER"
-    assert finding.fix == f"git -C '{folder}' lfs pull"
+    assert shlex.split(finding.fix) == ["git", "-C", str(folder), "lfs", "pull"]
     assert subprocess.run(["bash", "-n", "-c", finding.fix], check=False).returncode == 0
 
 
