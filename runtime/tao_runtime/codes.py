@@ -281,6 +281,8 @@ CODES: dict[str, Code] = {
     "HOST_GPU_COUNT": Code("The spec takes more GPUs than are visible.", "H2"),
     "HOST_GPU_DRIVER": Code("The NVIDIA driver is older than the back end needs.", "H2"),
     "HOST_GPU_ARCHITECTURE": Code("The back end has no kernels for a GPU.", "H2"),
+    "HOST_DISK_SMALL": Code("A file system has less room than the launch writes to it.", "H4"),
+    "HOST_GPU_MEMORY": Code("The predicted peak of GPU memory is above the device's.", "H6"),
     "HOST_MEMORY_SMALL": Code("Host memory does not hold what the loader prepares ahead.", "H5"),
     "HOST_SHM_SMALL": Code("Shared memory (/dev/shm) does not hold what the loader's processes hand over.", "H5"),
     "HOST_TORCH_MISSING": Code("torch is not installed where the launch runs.", "H7"),

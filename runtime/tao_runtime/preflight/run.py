@@ -11,12 +11,15 @@ from typing import Any
 from tao_runtime.codes import CODES
 from tao_runtime.config.names import COSMOS_REASON
 from tao_runtime.config.rules import NO_FACTS, Facts
+from tao_runtime.config.train import TrainSpec
 from tao_runtime.dataset.collector import Selection
 from tao_runtime.dataset.lint import LintResult
 from tao_runtime.dataset.lint_tokens import reading_of
 from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, Severity, TaoError, Where, in_file
 from tao_runtime.hub.connection import Limits
+from tao_runtime.plan.needs import summary_for
+from tao_runtime.plan.summary import TokenSummary
 from tao_runtime.preflight.access import ACCESS_CODES, check_models
 from tao_runtime.preflight.datasets import (
     TRAINING,
@@ -31,16 +34,16 @@ from tao_runtime.preflight.datasets import (
 from tao_runtime.preflight.host import StartedHost, num_visible_gpus, start_host_checks
 from tao_runtime.preflight.host_part import HostPart
 from tao_runtime.preflight.host_request import HostRequest, Place
+from tao_runtime.preflight.needs import Launch, needs_part
 from tao_runtime.preflight.report import Check, Report
 from tao_runtime.preflight.tokens import check_tokens
 from tao_runtime.spec.build import BuiltSpec, build_spec
 from tao_runtime.spec.files import read_spec_file
-from tao_runtime.spec.fixes import SpecFile, pasteable
+from tao_runtime.spec.fixes import Judge, SpecFile, as_edits, pasteable
 from tao_runtime.spec.on_disk import disk_facts
 from tao_runtime.spec.secrets import secret_findings, secrets_in_folder
 
-_NOT_YET = {"H4", "H6"}
-HOST_CODES = tuple(code for code, entry in CODES.items() if code.startswith("HOST_") and entry.rule not in {None, *_NOT_YET})
+HOST_CODES = tuple(code for code, entry in CODES.items() if code.startswith("HOST_") and entry.rule is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,8 @@ def run_preflight(request: PreflightRequest, environment: Environment) -> Report
         spec = _spec_part(request, built, environment)
         spec.findings = [*_mended(request, built, base, facts), *spec.findings]
     access = _access_part(request, built, environment)
-    tokens = check_tokens(reading, results, environment, request.selection)
+    summary = summary_for(first.model) if first is not None and isinstance(first.model, TrainSpec) else None
+    tokens = check_tokens(reading, results, environment, request.selection, summary)
     parts = (
         Part(findings=unreadable),
         data,
@@ -113,6 +117,12 @@ def run_preflight(request: PreflightRequest, environment: Environment) -> Report
         access,
         _host_part(request, running, host),
     )
+    if running is not None and built is not None and base is not None:
+        needs = needs_part(_launch(running, built, host, facts, summary, access), environment)
+        parts[-1].findings += needs.findings
+        parts[-1].checks += needs.checks
+        for part in (parts[2], parts[-1]):
+            part.findings = as_edits(part.findings, *_judged(request, built, base, facts))
     return Report(
         findings=tuple(request.selection.filtered([finding for part in parts for finding in part.findings])),
         checks=(*(check for part in parts for check in part.checks), *selection_checks(request.selection)),
@@ -150,13 +160,13 @@ def _data_part(results: dict[str, LintResult]) -> Part:
 
 def _mended(request: PreflightRequest, built: BuiltSpec, base: dict[str, Any], facts: Facts) -> list[Finding]:
     """Return what the rules say, each with a command as fix where one mends the file."""
+    return in_file(pasteable(built.findings, *_judged(request, built, base, facts)), str(request.spec))
+
+
+def _judged(request: PreflightRequest, built: BuiltSpec, base: dict[str, Any], facts: Facts) -> tuple[SpecFile, Judge]:
+    """Return the spec file, and what the rules say of it with other values."""
     file = SpecFile(Path(str(request.spec)), request.skill, request.action, built.action.model, base)
-    found = pasteable(
-        built.findings,
-        file,
-        lambda value: build_spec(request.skill, request.action, request.overrides, value, facts=facts).findings,
-    )
-    return in_file(found, str(request.spec))
+    return file, lambda value: build_spec(request.skill, request.action, request.overrides, value, facts=facts).findings
 
 
 def _spec_part(request: PreflightRequest, built: BuiltSpec, environment: Environment) -> Part:
@@ -201,16 +211,28 @@ def _start_host(request: PreflightRequest, built: BuiltSpec | None, environment:
 
 def _host_part(request: PreflightRequest, running: StartedHost | None, host: HostPart) -> Part:
     only = request.selection.only
-    if running is None and (not only or any(request.selection.wants(code) for code in HOST_CODES) or only & _NOT_YET):
+    if running is None and (not only or any(request.selection.wants(code) for code in HOST_CODES)):
         return _without_spec(request, "host", "HOST_NOT_CHECKED")
     if running is None:
         return Part(checks=[Check("host", "left out by --only or --skip", is_skipped=True)])
-    part = Part(list(host.findings), list(host.checks), {"host": dict(host.details)})
-    if not only or only & _NOT_YET:
-        why = "disk and GPU memory were not compared with what the run needs"
-        part.findings.append(_skipped("HOST_NOT_CHECKED", why, "Look at `tao-runtime plan`, `df` and `nvidia-smi`."))
-        part.checks.append(Check("disk and GPU memory", why, is_skipped=True))
-    return part
+    return Part(list(host.findings), list(host.checks), {"host": dict(host.details)})
+
+
+def _launch(
+    running: StartedHost, built: BuiltSpec, host: HostPart, facts: Facts, summary: TokenSummary | None, access: Part
+) -> Launch:
+    """Gather what is known of the launch, to be held against this machine."""
+    return Launch(
+        spec=built.model,
+        backend=running.request.backend,
+        device=running.request.device,
+        is_here=running.request.is_here,
+        num_records=facts.num_train_records,
+        num_val_records=facts.num_val_records,
+        summary=summary,
+        gpus=host.details.get("gpus", ()),
+        missing_bytes=sum(int(model["missing_bytes"]) for model in access.details.get("models", ())),
+    )
 
 
 def _without_spec(request: PreflightRequest, subject: str, code: str) -> Part:

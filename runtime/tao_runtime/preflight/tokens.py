@@ -13,7 +13,9 @@ from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, FixKind, Severity, TaoError, Where
 from tao_runtime.hub.local import local_folder
 from tao_runtime.media.geometry import read_most_positions
+from tao_runtime.plan.summary import TokenSummary
 from tao_runtime.plan.tokens import open_counter
+from tao_runtime.preflight.datasets import TRAINING
 from tao_runtime.preflight.report import Check
 
 _RULES = f"{', '.join(TOKEN_RULES[:-1])} and {TOKEN_RULES[-1]}"
@@ -29,7 +31,11 @@ class TokenReport:
 
 
 def check_tokens(
-    reading: Reading | None, results: Mapping[str, LintResult], environment: Environment, selection: Selection
+    reading: Reading | None,
+    results: Mapping[str, LintResult],
+    environment: Environment,
+    selection: Selection,
+    summary: TokenSummary | None = None,
 ) -> TokenReport:
     """Count every record of every data set.
 
@@ -37,10 +43,11 @@ def check_tokens(
         reading: how the spec has records read; None when there is no spec that says it.
         results: data sets that were linted, by role.
         environment: says where the Hub's cache is.
-        selection: when it wants no code of these rules, nothing is counted.
+        selection: when it wants no code that needs the tokens, nothing is counted.
+        summary: takes the training records.
     """
     report = TokenReport()
-    if not results or not any(map(selection.wants, TOKEN_CODES)):
+    if not results or not any(map(selection.wants, (*TOKEN_CODES, "HOST_GPU_MEMORY"))):
         return report
     seen = {role: result for role, result in results.items() if result.was_read}
     if reading is None:
@@ -57,8 +64,9 @@ def check_tokens(
         return _skipped(report, error.findings[0].what, error.findings[0].fix)
     for role, result in seen.items():
         checks = TokenChecks(str(result.annotations), reading, result.media_facts)
-        for _ in counted_records(result.annotations, result.media_dir, counter, checks):
-            pass
+        for counted in counted_records(result.annotations, result.media_dir, counter, checks):
+            if summary is not None and role == TRAINING:
+                summary.take(counted)
         report.findings += checks.findings(most_positions)
         report.totals.update(checks.counts)
         report.checks.append(Check(f"{role} tokens", _outcome(checks)))

@@ -45,6 +45,23 @@ def pasteable(findings: Sequence[Finding], file: SpecFile, judge: Judge) -> list
     return [_with_command(finding, file, judge, before) if finding in tried else finding for finding in findings]
 
 
+def as_edits(findings: Sequence[Finding], file: SpecFile, judge: Judge) -> list[Finding]:
+    """Return findings of other checks than `judge`, each fix of flags alone as the command that edits the file.
+
+    A command that would bring the file a fault that it has not yet is not offered: the flags stay.
+    """
+    before = _marks(judge(own_copy(file.value)))
+    return [_edited(finding, file, judge, before) for finding in findings]
+
+
+def _edited(finding: Finding, file: SpecFile, judge: Judge, before: set[tuple[str, str | None]]) -> Finding:
+    words = _flags(finding.fix)
+    value = own_copy(file.value)
+    if not words or changes_of(file.model, value, words)[1] or _marks(judge(value)) - before:
+        return finding
+    return replace(finding, fix=_command(file, words), fix_kind=FixKind.COMMAND)
+
+
 def changes_of(model: type[Section], value: dict[str, Any], words: Sequence[str]) -> tuple[list[Change], list[Finding]]:
     """Read the flags --set, --unset and --rename, in order, as changes of a nested spec; each sees the ones before it.
 
