@@ -197,3 +197,13 @@ def test_each_data_set_of_a_spec_gets_its_own_file_and_folder(tmp_path, clips, e
         assert place.shell(fix).returncode == 0
     for role in ("train", "val"):
         assert json.loads((tmp_path / role / "a.json").read_text())[0]["video_fps"] == 25.0
+
+
+def test_the_table_names_one_command_for_all(tmp_path, clips, environment):
+    (tmp_path / "a.json").write_text(json.dumps([record(0, video_fps=None), record(1, 3)]))
+    place = Place(tmp_path, clips, environment)
+    lint = f"tao-runtime data lint --annotations a.json --media-dir '{clips}'"
+    last = place.shell(lint).stdout.rstrip().splitlines()[-1]
+    assert place.shell(last.partition("--dry-run): ")[2]).returncode == 0
+    assert "mend all" not in place.shell(lint).stdout
+    assert place.lint() == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import Any
 
 from tao_runtime.cli.dataset_arguments import add_dataset_arguments, report_result
@@ -17,6 +18,7 @@ def add_word(words: Any) -> None:
 
 def _lint(arguments: argparse.Namespace) -> CommandResult:
     from tao_runtime.dataset.collector import select
+    from tao_runtime.dataset.fixes import is_repairable, repair_command
     from tao_runtime.dataset.lint import lint_annotations
     from tao_runtime.errors import Finding, TaoError
     from tao_runtime.preflight.datasets import dataset_checks, named_source, selection_checks
@@ -33,4 +35,9 @@ def _lint(arguments: argparse.Namespace) -> CommandResult:
     findings = tuple(selection.filtered(result.findings))
     checks = (*dataset_checks("annotation", result), *selection_checks(selection))
     report = Report(findings, checks, result.counts, result.to_dict())
-    return report_result("data lint", report, arguments)
+    shown = report_result("data lint", report, arguments)
+    if sum(map(is_repairable, findings)) < 2:
+        return shown
+    folder = None if result.media_dir is None else str(result.media_dir)
+    at_once = repair_command(str(annotations), folder)
+    return replace(shown, text=f"{shown.text.rstrip()}\nmend all that can be mended (first with --dry-run): {at_once}\n")

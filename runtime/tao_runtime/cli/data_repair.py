@@ -91,7 +91,8 @@ def _outcome(result: RepairResult, arguments: argparse.Namespace) -> str:
     if not result.log.by_code:
         done = "nothing to mend"
     else:
-        done = f"{result.log.by_code.total()} changes, {result.log.num_records} of {result.num_records} records"
+        number = result.log.by_code.total()
+        done = f"{number} change{'s' if number > 1 else ''}, {result.log.num_records} of {result.num_records} records"
     if arguments.dry_run:
         return f"{done}; nothing was written (--dry-run)"
     if result.written is None:
