@@ -91,7 +91,10 @@ def test_a_fault_is_found_and_its_fix_mends_it(launch, videos, spec, expected):
     launch.write(*videos, **spec)
     findings = [f for f in launch.run()["findings"] if f["severity"] == "error"]
     assert [(f["rule"], f["code"], f["where"].get("record_id")) for f in findings] == expected
-    assert launch.found(*overrides_in(findings[0]["fix"])) == []
+    assert findings[0]["fix_kind"] == "command"
+    assert main(shlex.split(findings[0]["fix"])[1:]) == 0
+    launch.capsys.readouterr()
+    assert launch.found() == []
 
 
 @pytest.mark.parametrize(

@@ -117,10 +117,11 @@ def run_preflight(request: PreflightRequest, environment: Environment) -> Report
         access,
         _host_part(request, running, host),
     )
-    if running is not None and built is not None and base is not None:
-        needs = needs_part(_launch(running, built, host, facts, summary, access), environment)
-        parts[-1].findings += needs.findings
-        parts[-1].checks += needs.checks
+    if built is not None and base is not None:
+        if running is not None:
+            needs = needs_part(_launch(running, built, host, facts, summary, access), environment)
+            parts[-1].findings += needs.findings
+            parts[-1].checks += needs.checks
         for part in (parts[2], parts[-1]):
             part.findings = as_edits(part.findings, *_judged(request, built, base, facts))
     return Report(
