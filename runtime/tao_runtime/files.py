@@ -36,8 +36,7 @@ def replacing(path: Path) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        with temporary.open("rb") as stream:
-            os.fsync(stream.fileno())
+        sync(temporary)
         temporary.chmod(_mode_for_new_file())
         temporary.replace(path)
     finally:
@@ -62,6 +61,19 @@ def json_text(value: Any) -> str:
         ValueError: when the value holds NaN or an infinity.
     """
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def sync(path: Path) -> None:
+    """Have the content of a file, or the names in a folder, on the disk before going on.
+
+    Raises:
+        OSError: when there is no such path, or the disk fails.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def sha256_of(path: Path) -> str:

@@ -7,13 +7,11 @@ import codecs
 import json
 import os
 import re
-import shlex
 import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from tao_runtime.environment import redact, redacted
@@ -79,26 +77,6 @@ def positive_int(word: str) -> int:
     if not re.fullmatch(r"0*[1-9][0-9]{0,8}", word):
         raise argparse.ArgumentTypeError(f"{word!r} is not a whole number from 1 on")
     return int(word)
-
-
-def read_user_file(path: Path, encoding: str = "utf-8") -> str:
-    """Read a text file that the user named.
-
-    Raises:
-        TaoError: USAGE_FILE_UNREADABLE when it is missing, a folder, unreadable or not text.
-    """
-    try:
-        return path.read_text(encoding=encoding)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise TaoError(
-            Finding(
-                "USAGE_FILE_UNREADABLE",
-                f"{path} can't be read: {reason}",
-                Where(file=str(path)),
-                fix=f"ls -l {shlex.quote(str(path))}",
-            )
-        ) from None
 
 
 def print_result(result: CommandResult, *, as_json: bool) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tao_runtime.media.parquet_rows import EXACT_COLUMN, LAYOUT_KEY, LAYOUT_VERSION
+from tao_runtime.media.quoting import is_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +36,7 @@ class ColumnPlan:
         for key, value in record.items():
             counts = self._kinds.get(key)
             if counts is None:
-                if len(self._kinds) >= MAX_COLUMNS or key == EXACT_COLUMN or not _is_whole(key):
+                if len(self._kinds) >= MAX_COLUMNS or key == EXACT_COLUMN or not is_whole(key):
                     continue
                 counts = self._kinds[key] = Counter()
             counts[kind_of(value)] += 1
@@ -53,7 +54,7 @@ class ColumnPlan:
 def kind_of(value: Any) -> str:
     """Return the kind of column that holds a value exactly, an empty text when none does."""
     if isinstance(value, str):
-        return "string" if _is_whole(value) else ""
+        return "string" if is_whole(value) else ""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int):
@@ -117,14 +118,3 @@ def _arrow_type(kind: str) -> pa.DataType:
     turns = {kind: pa.list_(pa.struct([(name, pa.string()) for name in names])) for names, kind in _TURN_KINDS.items()}
     plain = {"string": pa.string(), "bool": pa.bool_(), "int64": pa.int64(), "double": pa.float64()}
     return ({"strings": pa.list_(pa.string())} | plain | turns)[kind]
-
-
-def _is_whole(text: str) -> bool:
-    """Tell whether a text has no half characters, which Parquet's UTF-8 can't hold."""
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

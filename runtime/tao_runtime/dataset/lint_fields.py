@@ -19,7 +19,7 @@ from tao_runtime.dataset.repair_record import (
 )
 from tao_runtime.errors import FixKind, Severity
 from tao_runtime.media.annotations import ROLE_OF, media_of, turns_of
-from tao_runtime.media.quoting import as_json, shown
+from tao_runtime.media.quoting import as_json, is_whole, shown
 
 _OPTION = re.compile(r"^[ \t]*\(?([A-H])[).:][ \t]*(\S.*)$", re.MULTILINE)
 
@@ -198,17 +198,6 @@ def _one_medium(raw: dict[str, Any]) -> tuple[str, str] | None:
 def is_rate(value: Any) -> bool:
     """Tell whether a value is a finite number above 0; True and False are no numbers, nor is what no float can hold."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= sys.float_info.max
-
-
-def is_whole(text: str) -> bool:
-    """Tell whether a text has no half of a character in it, which JSON can spell and UTF-8 can't."""
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def doubled_options(question: str) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tao_runtime.dataset.collector import Collector
-from tao_runtime.dataset.lint_fields import is_rate, is_whole
+from tao_runtime.dataset.lint_fields import is_rate
 from tao_runtime.environment import cache_dir
 from tao_runtime.errors import Finding, FixKind, Severity, TaoError
 from tao_runtime.media.container import media_fault, refuse_stand_in
@@ -18,7 +18,7 @@ from tao_runtime.media.decode import decode_frames
 from tao_runtime.media.forms import Progress
 from tao_runtime.media.probe import VideoFacts, probe_video
 from tao_runtime.media.probe_cache import ProbeCache, Probed
-from tao_runtime.media.quoting import as_json, shown
+from tao_runtime.media.quoting import as_json, is_whole, shown
 from tao_runtime.media.sampling import VisionOptions, frame_range, num_frames, uniform_indices
 
 RATE_TOLERANCE = 0.02

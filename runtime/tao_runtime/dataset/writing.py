@@ -14,6 +14,7 @@ from typing import Any, TextIO
 from tao_runtime.dataset.columns import ColumnPlan, write_parquet
 from tao_runtime.errors import Finding, FixKind, TaoError, Where
 from tao_runtime.files import replacing
+from tao_runtime.media.quoting import is_whole
 
 Write = Callable[[dict[str, Any]], None]
 
@@ -36,7 +37,7 @@ def json_of(value: Any) -> str:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except TypeError as error:
         raise ValueError(str(error)) from None
-    return text if text.isascii() or _encodes(text) else json.dumps(value, allow_nan=False)
+    return text if is_whole(text) else json.dumps(value, allow_nan=False)
 
 
 @contextmanager
@@ -148,11 +149,3 @@ def _frame(container: Container, header: Mapping[str, Any] | None) -> tuple[str,
 
 def _refuse_only(record: dict[str, Any]) -> None:
     json_of(record)
-
-
-def _encodes(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -20,3 +20,14 @@ def shown(value: object) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def is_whole(text: str) -> bool:
+    """Tell whether a text has no half of a character in it, which JSON can spell and UTF-8 can't."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tao_runtime.errors import Finding, TaoError, Where
+from tao_runtime.files import sync
 
 
 @contextmanager
@@ -31,10 +31,10 @@ def new_folder(folder: Path) -> Iterator[Path]:
     try:
         yield temporary
         for path in temporary.iterdir():
-            _sync(path)
+            sync(path)
         temporary.chmod(0o755)
         temporary.rename(folder)
-        _sync(folder.parent)
+        sync(folder.parent)
     except (OSError, SafetensorError) as error:
         what = f"{folder} can't be written: {error}"
         fix = f"df -h '{folder.parent}'"
@@ -47,11 +47,3 @@ def unwritable(folder: Path, reason: str) -> TaoError:
     """Describe a folder that can't take an export."""
     what = f"{folder} can't be written: {reason}"
     return TaoError(Finding("USAGE_OUTPUT_UNWRITABLE", what, Where(file=str(folder)), "Name another results folder."))
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -11,7 +11,6 @@ from tao_runtime.environment import Environment
 from tao_runtime.preflight.datasets import value_at
 
 PlatformName = Literal["local", "docker", "slurm", "kubernetes"]
-PLATFORMS: tuple[PlatformName, ...] = ("local", "docker", "slurm", "kubernetes")
 
 _RANK_KEYS = ("n_init_replicas", "tp_size", "cp_size", "dp_shard_size", "dp_replicate_size", "pp_size")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tao_runtime.media.quoting import is_whole
+
 MAX_DEPTH = 32
 MAX_VALUES = 10_000
 
@@ -33,8 +35,4 @@ def unfit(value: Any) -> str | None:
 
 def is_text(text: str) -> bool:
     """Tell whether a text can be written as UTF-8 and can be part of a path: no NUL, no lone surrogate."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in text
+    return "\0" not in text and is_whole(text)

@@ -13,7 +13,6 @@ next start removes it.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from typing import Any
 from torch import Tensor
 
 from tao_runtime.errors import Finding, Severity, TaoError, Where
-from tao_runtime.files import sha256_of, write_json
+from tao_runtime.files import sha256_of, sync, write_json
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
@@ -91,13 +90,13 @@ def write_checkpoint(folder: Path, content: CheckpointContent) -> None:
         write_json(payload / "state.json", dict(content.state))
         files = sorted(path for path in payload.iterdir() if path.is_file())
         for path in files:
-            _sync(path)
+            sync(path)
         write_json(partial / MANIFEST, _manifest(content, partial, files))
-        _sync(payload)
-        _sync(partial)
+        sync(payload)
+        sync(partial)
         remove_folder(folder)
         partial.rename(folder)
-        _sync(folder.parent)
+        sync(folder.parent)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -231,11 +230,3 @@ def _passed_over(finding: Finding) -> Finding:
         fix=f"rm -r '{finding.where.file}'",
         severity=Severity.WARNING,
     )
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -82,12 +82,6 @@ class Job:
         return 0 if self.resume is None else self.resume.step
 
 
-def results_dir_of(spec: TrainSpec) -> Path | None:
-    """Return the folder of status.json, None when the spec names none."""
-    name = spec.results_dir or spec.train.output_dir
-    return None if name is None else Path(name)
-
-
 def prepare_job(spec: TrainSpec, environment: Environment, *, dry_run: bool = False) -> Job:
     """Check spec, machine, data, output and access to the model, then stage the model and choose what is to be chosen.
 

@@ -24,11 +24,6 @@ class StopRequest:
         self.received: signal.Signals | None = None
         self.at_once = False
 
-    @property
-    def wants_requeue(self) -> bool:
-        """Whether the sender expects the run to be started again."""
-        return self.received in REQUEUE_SIGNALS
-
     def handle(self, number: int, _frame: FrameType | None) -> None:
         """Note the signal.
 
