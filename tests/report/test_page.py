@@ -10,7 +10,7 @@ from report_samples import HOSTILE, evaluation, failure, report, training
 from tao_runtime.report.content import FactGroup, FailuresView
 from tao_runtime.report.page import render_page, write_page
 from tao_runtime.report.style import STYLE
-from tao_runtime.report.text import duration, escape, number, path_text, percent
+from tao_runtime.report.text import duration, escape, number, path_text, percent, size
 
 VOID = {"meta", "link", "img", "br", "wbr"}
 
@@ -166,7 +166,15 @@ def test_contrast_of_every_text_in_light_dark_and_print(theme):
         (percent(0.98666), "98.7\u00a0%"),
         (percent(None), "–"),
         (duration(135.8), "2 min 16 s"),
+        (duration(0.4), "0.4 s"),
         (duration(7300), "2 h 1 min"),
+        (duration(90_000), "1 d 1 h"),
+        (size(0), "0 B"),
+        (size(1023), "1023 B"),
+        (size(1024), "1.0 KiB"),
+        (size(150 << 20), "150 MiB"),
+        (size(int(26.7 * 2**30)), "26.7 GiB"),
+        (size(1 << 60), "1024 PiB"),
         (escape("a" * 10, 5), "aaaa…"),
         (path_text("/a/b"), "<bdi>/<wbr>a/<wbr>b</bdi>"),
     ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +18,7 @@ from tao_runtime.media.annotations import MediaRef, Record
 from tao_runtime.media.decode import decode_frames
 from tao_runtime.media.forms import Progress
 from tao_runtime.media.images import image_shown_size
-from tao_runtime.media.probe import VideoFacts, probe_video
+from tao_runtime.media.probe import VideoFacts, num_probes, probe_video
 from tao_runtime.media.probe_cache import ProbeCache
 from tao_runtime.media.quoting import shown
 from tao_runtime.media.sampling import FramePlan, VisionGeometry, VisionOptions, image_size, plan_frames
@@ -77,7 +76,7 @@ class MediaLook:
     def measure(self, media: Sequence[NamedMedia], progress: Progress | None = None) -> list[Measured]:
         """Measure files, several at a time."""
         measured = []
-        with ThreadPoolExecutor(min(8, (os.cpu_count() or 1) * 2)) as pool:
+        with ThreadPoolExecutor(num_probes()) as pool:
             for number, one in enumerate(pool.map(self._measure, media), start=1):
                 measured.append(one)
                 if progress is not None:

@@ -16,7 +16,7 @@ from tao_runtime.errors import Finding, FixKind, Severity, TaoError
 from tao_runtime.media.container import media_fault, refuse_stand_in
 from tao_runtime.media.decode import decode_frames
 from tao_runtime.media.forms import Progress
-from tao_runtime.media.probe import VideoFacts, probe_video
+from tao_runtime.media.probe import VideoFacts, num_probes, probe_video
 from tao_runtime.media.probe_cache import ProbeCache, Probed
 from tao_runtime.media.quoting import as_json, is_whole, shown
 from tao_runtime.media.sampling import VisionOptions, frame_range, num_frames, uniform_indices
@@ -81,7 +81,7 @@ class MediaChecks:
     def end(self, progress: Progress | None = None) -> None:
         """Look at every file and add what is wrong, in the order of the records."""
         unseen = [(key, use.kind) for key, use in self._uses.items() if key not in self.states]
-        with ProbeCache(cache_dir()) as cache, ThreadPoolExecutor(min(8, (os.cpu_count() or 1) * 2)) as pool:
+        with ProbeCache(cache_dir()) as cache, ThreadPoolExecutor(num_probes()) as pool:
             folder = MediaFolder(self._media_dir, cache, self._vision)
             looked = pool.map(lambda item: folder.look(*item), unseen)
             for number, ((key, _), state) in enumerate(zip(unseen, looked, strict=True), start=1):

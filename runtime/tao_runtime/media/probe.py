@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,6 +52,11 @@ class VideoFacts:
     def time_s(self, index: int) -> float:
         """Return the presentation time of frame `index`, seconds after the first frame."""
         return index / self.average_fps if self.uneven_times_s is None else self.uneven_times_s[index]
+
+
+def num_probes() -> int:
+    """Return how many files are measured at a time: more than cores, for some of them wait for the disk."""
+    return min(8, 2 * (os.cpu_count() or 1))
 
 
 def probe_video(path: str | Path) -> VideoFacts:

@@ -10,10 +10,10 @@ from tao_runtime.plan.memory import MemoryPlan
 from tao_runtime.plan.pace import TimePlan
 from tao_runtime.plan.steps import StepPlan
 from tao_runtime.plan.summary import Bin, NamedRecord, TokenSummary
+from tao_runtime.report.text import duration, size
 
 NAME_WIDTH, BAR_WIDTH = 20, 40
 MAX_SHOWN, MAX_NAME = 8, 60
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def rows_text(rows: Iterable[tuple[str, str]]) -> str:
@@ -81,26 +81,6 @@ def time_row(plan: TimePlan | None) -> tuple[str, str]:
     measured = f"{pace.tokens_per_s:,.0f} tokens/s and {pace.step_s:.3g} s a step, medians of {pace.num_steps} steps"
     basis = "steps" if plan.by_tokens_s is None else "tokens"
     return "time", f"{duration(plan.seconds)} by {basis}, as in {pace.source} ({measured})"
-
-
-def size(count: int) -> str:
-    """Return bytes with the largest unit that leaves a number of at least 1."""
-    value, unit = float(count), 0
-    while value >= 1024 and unit < len(_UNITS) - 1:
-        value, unit = value / 1024, unit + 1
-    return f"{value:.0f} {_UNITS[unit]}" if unit == 0 or value >= 100 else f"{value:.1f} {_UNITS[unit]}"
-
-
-def duration(seconds: float) -> str:
-    """Return a duration in its two largest units."""
-    minutes, whole_seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    if days:
-        return f"{days} d {hours} h"
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {whole_seconds} s" if minutes else f"{whole_seconds} s"
 
 
 def _bars(bins: Sequence[Bin]) -> str:

@@ -6,7 +6,6 @@ of `media/sampling.py`. `tests/plan/test_tokens.py` compares the counts with tho
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from tao_runtime.media.conversation import (
 )
 from tao_runtime.media.geometry import read_geometry
 from tao_runtime.media.images import image_shown_size
-from tao_runtime.media.probe import VideoFacts, probe_video
+from tao_runtime.media.probe import VideoFacts, num_probes, probe_video
 from tao_runtime.media.sampling import VisionGeometry, VisionOptions, budget_tokens, image_size, plan_frames
 from tao_runtime.plan.tokenizer import ModelText, load_model_text
 
@@ -268,7 +267,7 @@ def count_records(
         return found
 
     remaining = iter(records)
-    with ThreadPoolExecutor(min(8, 2 * (os.cpu_count() or 1))) as pool:
+    with ThreadPoolExecutor(num_probes()) as pool:
         while chunk := list(islice(remaining, CHUNK_RECORDS)):
             if len(known) > MAX_REMEMBERED:
                 known.clear()

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tao_runtime.errors import Finding, FixKind, Where
 from tao_runtime.plan.disk import DiskPlan
-from tao_runtime.plan.text import size
 from tao_runtime.preflight.host_part import HostPart
 from tao_runtime.preflight.report import Check
+from tao_runtime.report.text import size
 
 SUBJECT = "disk"
 

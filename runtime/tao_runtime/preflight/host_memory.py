@@ -15,6 +15,7 @@ from tao_runtime.preflight.datasets import value_at
 from tao_runtime.preflight.host_part import HostPart, not_checked
 from tao_runtime.preflight.host_request import HostRequest
 from tao_runtime.preflight.report import Check
+from tao_runtime.report.text import size
 
 SUBJECT = "host memory"
 SHM = Path("/dev/shm")  # noqa: S108 -- the place that is measured
@@ -126,13 +127,13 @@ def loader_need(request: HostRequest, sizes: Sequence[int]) -> Need:
     if request.backend == "native":
         threads = min(workers, len(os.sched_getaffinity(0)))
         plan = plan_host(sum(sizes), max(sizes), threads, prefetch)
-        terms = f"{threads} threads · {prefetch} ahead · {_in_words(plan.sample_bytes)} a sample"
+        terms = f"{threads} threads · {prefetch} ahead · {size(plan.sample_bytes)} a sample"
         return Need(plan.samples_ahead * plan.sample_bytes, 0, terms, prefetch, plan.cache_bytes)
     ranks = request.layout.gpus_per_node
     batch = _at_least_one(value_at(request.spec, "train.train_batch_per_replica"))
     one = max(sizes) * _FLOAT32
     total = ranks * workers * prefetch * batch * one
-    terms = f"{ranks} ranks · {workers} workers · {prefetch} prefetched · batch {batch} · {_in_words(one)} a sample"
+    terms = f"{ranks} ranks · {workers} workers · {prefetch} prefetched · batch {batch} · {size(one)} a sample"
     return Need(total, total, terms, prefetch)
 
 
@@ -165,20 +166,14 @@ def judge_memory(need: Need, machine: Machine) -> HostPart:
     ):
         if needed > there:
             fits = int(need.prefetch * there / needed)
-            what = f"the loader holds up to {_in_words(needed)} ready and {place} has {_in_words(there)} free: {need.terms}"
+            what = f"the loader holds up to {size(needed)} ready and {place} has {size(there)} free: {need.terms}"
             fix = f"Set {_PREFETCH_KEY} to {fits}." if fits >= 1 else f"Set {_PREFETCH_KEY} to 1 and lower {_WORKERS_KEY}."
             where = Where(key=_PREFETCH_KEY, host=place)
             findings.append(Finding(code, what, where, fix, Severity.WARNING, FixKind.EDIT, "H5"))
-    shm = f", {_in_words(machine.shm_bytes)} of {SHM} (a container has 64 MiB of its own unless started with --ipc=host)"
-    outcome = (
-        f"up to {_in_words(need.memory_bytes)} of {_in_words(machine.memory_bytes)} held ready{shm if need.shm_bytes else ''}"
-    )
+    shm = f", {size(machine.shm_bytes)} of {SHM} (a container has 64 MiB of its own unless started with --ipc=host)"
+    outcome = f"up to {size(need.memory_bytes)} of {size(machine.memory_bytes)} held ready{shm if need.shm_bytes else ''}"
     return HostPart(tuple(findings), (Check(SUBJECT, outcome),))
 
 
 def _at_least_one(value: object) -> int:
     return value if isinstance(value, int) and value > 0 else 1
-
-
-def _in_words(number: int) -> str:
-    return f"{number / 2**30:.1f} GiB" if number >= 2**30 else f"{number / 2**20:.1f} MiB"

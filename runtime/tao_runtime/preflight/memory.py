@@ -12,9 +12,9 @@ from tao_runtime.plan.memory import MemoryPlan
 from tao_runtime.plan.needs import needs_of
 from tao_runtime.plan.steps import StepPlan
 from tao_runtime.plan.summary import TokenSummary
-from tao_runtime.plan.text import size
 from tao_runtime.preflight.host_part import HostPart
 from tao_runtime.preflight.report import Check
+from tao_runtime.report.text import size
 
 SUBJECT = "GPU memory"
 MAX_TERMS = 5

@@ -1,4 +1,4 @@
-"""Turn values into text that is safe in HTML and short enough to read."""
+"""Turn values into text for a reader: escaped for HTML, short, with units."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import re
 # Control characters have no place in HTML; a browser would drop or misread them.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 NOTHING = "–"
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def escape(text: str, limit: int | None = None) -> str:
@@ -48,14 +49,25 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Return a time as a person says it, a dash for None."""
+    """Return a time in its two largest units, a dash for None."""
     if seconds is None:
         return NOTHING
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days} d {hours} h"
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def size(count: int) -> str:
+    """Return bytes with the largest unit that leaves a number of at least 1."""
+    value, unit = float(count), 0
+    while value >= 1024 and unit < len(_UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    return f"{value:.0f} {_UNITS[unit]}" if unit == 0 or value >= 100 else f"{value:.1f} {_UNITS[unit]}"
 
 
 def plural(count: int, word: str) -> str:

@@ -1,36 +1,10 @@
-"""Sizes and times in words that a person reads; a summary whose memory does not grow."""
+"""A summary of token counts: exact figures in memory that does not grow."""
 
 import random
 
-import pytest
-
 from tao_runtime.media.annotations import record_of
 from tao_runtime.plan.summary import TokenSummary
-from tao_runtime.plan.text import duration, size
 from tao_runtime.plan.tokens import Counted, RecordTokens
-
-
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [
-        (0, "0 B"),
-        (1023, "1023 B"),
-        (1024, "1.0 KiB"),
-        (150 << 20, "150 MiB"),
-        (int(26.7 * 2**30), "26.7 GiB"),
-        (1 << 60, "1024 PiB"),
-    ],
-)
-def test_sizes(count, text):
-    assert size(count) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.4, "0 s"), (59.6, "1 min 0 s"), (61, "1 min 1 s"), (3600, "1 h 0 min"), (90_000, "1 d 1 h")],
-)
-def test_durations(seconds, text):
-    assert duration(seconds) == text
 
 
 def counted(index, total):
