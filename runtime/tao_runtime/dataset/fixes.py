@@ -1,7 +1,7 @@
 """Give findings about an annotation file the shell command that mends exactly them.
 
 A check says what to change in words, with `FixKind.EDIT`, where `data repair` can make that change; here the words move into
-the fact, and the command takes their place. `tests/dataset/test_fixes.py` runs each.
+the fact, and the command takes their place. `tests/dataset/test_data_fixes.py` runs each.
 """
 
 from __future__ import annotations
