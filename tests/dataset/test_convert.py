@@ -270,7 +270,8 @@ def test_an_edit_of_a_converted_record_is_kept_and_a_stale_note_is_said(tmp_path
 @pytest.mark.parametrize(
     ("content", "code"),
     [
-        ('[{"id": 1e999}]', "DATA_VALUE_NOT_JSON"),
+        ('[{"id": 1e999}]', "DATA_ANNOTATIONS_SYNTAX"),
+        ('[{"id": 1, "id": 2}]', "DATA_ANNOTATIONS_SYNTAX"),
         ('[{"id": NaN}]', "DATA_ANNOTATIONS_SYNTAX"),
         ('[{"id": 1}, {"id": 2', "DATA_ANNOTATIONS_SYNTAX"),
         ('[{"id": 1}, 3]', "DATA_RECORD_NOT_OBJECT"),
@@ -284,6 +285,14 @@ def test_a_set_is_never_silently_shorter_than_its_file(tmp_path, capsys, content
     found = refused(capsys, "data", "convert", "--annotations", path, "--out", tmp_path / "o.parquet")
     assert {name for name, _ in found} == {code}
     assert [one.name for one in tmp_path.iterdir()] == ["a.json"]
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), b"bytes"])
+def test_a_value_of_parquet_that_json_has_not_is_an_error_that_names_its_record(tmp_path, capsys, value):
+    pq.write_table(pa.Table.from_pylist([{"id": "r0"}, {"id": "r1", "x": value}]), tmp_path / "a.parquet")
+    found = refused(capsys, "data", "convert", "--annotations", tmp_path / "a.parquet", "--out", tmp_path / "o.json")
+    assert found == [("DATA_VALUE_NOT_JSON", 1)]
+    assert not (tmp_path / "o.json").exists()
 
 
 def test_the_input_is_not_overwritten_and_endings_are_meant(tmp_path, capsys):

@@ -81,10 +81,10 @@ def test_a_field_rule_fires_and_is_silent_next_door(tmp_path, code):
     assert codes(lint(tmp_path, good, None)) == []
 
 
-@pytest.mark.parametrize("value", [None, True, False, 0, -1, 0.0, "25", "N/A", [], [25.0, 25.0], {}, 1e999, ["25"], [None]])
+@pytest.mark.parametrize("value", [None, True, False, 0, -1, 0.0, "25", "N/A", [], [25.0, 25.0], {}, 10**400, ["25"], [None]])
 def test_everything_but_a_rate_is_refused_as_video_fps(tmp_path, value):
     path = tmp_path / "a.json"
-    path.write_text(json.dumps([record(video_fps=value)]).replace("Infinity", "1e999"))
+    path.write_text(json.dumps([record(video_fps=value)]))
     result = lint_annotations(path, with_media=False)
     assert [(f.rule, f.severity) for f in result.findings[:1]] == [("D12", Severity.ERROR)]
 

@@ -42,9 +42,9 @@ def run(capsys):
 
 ODD = """[
  {"id":"r0", "video": "bikes.mp4","video_fps":25, "conversations": [{"from":"human","value":"<video>\\n0?"},
-   {"from": "gpt", "value": "L\\u00e9ft é"}],  "big": 123456789012345678901234567890, "e": 1e5, "f": 2.50, "x": 1e999},
+   {"from": "gpt", "value": "L\\u00e9ft é"}],  "big": 123456789012345678901234567890, "e": 1e5, "f": 2.50, "x": 1e-7},
  {"id": "r1", "video": "bikes.mp4", "video_fps": null, "conversations": [{"from": "human", "value": "<video>\\n1?"},
- {"from": "gpt", "value": "Left é"}], "big": 123456789012345678901234567890, "e": 1e5, "z": -0.0, "x": 1e999}  ,
+ {"from": "gpt", "value": "Left é"}], "big": 123456789012345678901234567890, "e": 1e5, "z": -0.0, "x": 1e-7}  ,
  {"id": "r2", "video": "bikes.mp4", "video_fps": 25.0, "conversations": [{"from": "human", "value": "<video>\\n2?"},
  {"from": "gpt", "value": "Left"}]}
 ]"""

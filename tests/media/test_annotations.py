@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tao_runtime.errors import Severity, TaoError
+from tao_runtime.errors import FixKind, Severity, TaoError
 from tao_runtime.media import jsonscan
 from tao_runtime.media.annotations import MediaRef, Turn, read_annotations
 
@@ -123,6 +123,45 @@ def test_a_bad_line_of_json_lines_is_named_and_passed(tmp_path, bad):
     read = read_annotations(write(tmp_path, "a.jsonl", "\n".join([lines[0], bad, *lines[2:]])))
     assert [one.index for one in read.records] == [0, 2, 3]
     assert [(f.code, f.where.line) for f in read.findings] == [("DATA_ANNOTATIONS_SYNTAX", 2)]
+
+
+ODDITIES = {
+    '{"id": "r1", "note": 1,\n "note": 1}': ('the key "note" twice', 1),
+    '{"id": "r1", "turn": {"value": "a",\n "value": "b"}}': ('the key "value" twice', 1),
+    '{"id": "r1", "\\u00e9": 1,\n "é": 2}': ('the key "é" twice', 1),
+    '{"id": "1e999",\n "x": 1e999}': ("1e999, which is beyond every number", 1),
+    '{"id": "NaN",\n "x": [-1e400]}': ("-1e400, which is beyond every number", 1),
+    '{"id": "NaN",\n "x": NaN}': ("NaN, which is not JSON", 1),
+}
+
+
+@pytest.mark.parametrize("bad", ODDITIES)
+@pytest.mark.parametrize("form", ["[\n%s,\n%s,\n%s\n]", '{"data": [\n%s,\n%s,\n%s\n]}', "%s\n%s\n%s\n"])
+def test_what_python_reads_silently_and_others_do_not_is_an_error(tmp_path, bad, form):
+    what, line_in_record = ODDITIES[bad]
+    is_lines = form[0] == "%"
+    bad = bad.replace("\n", "") if is_lines else bad
+    read = read_annotations(write(tmp_path, "a.json", form % (json.dumps(RECORDS[0]), bad, json.dumps(RECORDS[2]))))
+    assert [one.index for one in read.records] == [0, 2]
+    found = [f for f in read.findings if f.severity is Severity.ERROR and f.where.record_id]
+    assert [(f.code, f.where.line) for f in found] == [("DATA_ANNOTATIONS_SYNTAX", 2 if is_lines else 3 + line_in_record)]
+    assert f"holds {what}" in found[0].what
+    assert len([f for f in read.findings if f.severity is Severity.ERROR]) == 1 + form.startswith("{")
+
+
+@pytest.mark.parametrize("good", ['{"note": {"id": 1}, "id": 2}', '{"id": 1.7e308}', '{"id": "r1", "x": ["a: 1", "a: 1"]}'])
+def test_sound_records_near_an_oddity_are_read_without_a_word(tmp_path, good):
+    read = read_annotations(write(tmp_path, "a.json", f"[{json.dumps(RECORDS[0])}, {good}]"))
+    assert [one.raw for one in read.records] == [RECORDS[0], json.loads(good)]
+    assert read.findings == []
+
+
+def test_a_list_written_twice_in_one_object_is_not_mended_by_losing_one(tmp_path):
+    path = write(tmp_path, "a.json", json.dumps({"data": RECORDS[:1]})[:-1] + ',\n"data": ' + json.dumps(RECORDS[1:2]) + "}")
+    findings = read_annotations(path).findings
+    assert [(f.code, f.fix_kind) for f in findings] == [("DATA_ANNOTATIONS_SYNTAX", FixKind.MANUAL)] * 2
+    assert '"data" twice' in findings[0].what
+    assert findings[0].where.line == 2
 
 
 def test_bytes_that_are_not_utf8_spoil_only_their_record(tmp_path):

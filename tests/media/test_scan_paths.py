@@ -18,7 +18,24 @@ from tao_runtime.media.forms import lines_in
 from tao_runtime.media.jsonscan import ArrayScanner
 
 VALUES = ["街道", "é", "plain", 25, 25.0, 10**30, 1e300, -0.0, None, True, [1, [2]], {"a": {"b": "}"}}, '"],{', "\ud800"]
-PUT = [b"{", b"}", b"]", b"[", b'"', b",", b":", b"\\", b"\xff", b"NaN", b"-Infinity", b"\0", b"\n", b"1e999", b'"id": 1,']
+PUT = [
+    b"{",
+    b"}",
+    b"]",
+    b"[",
+    b'"',
+    b",",
+    b":",
+    b"\\",
+    b"\xff",
+    b"NaN",
+    b"-Infinity",
+    b"\0",
+    b"\n",
+    b"1e999",
+    b'"id": 1,',
+    b'"note":',
+]
 
 
 def read(path: Path, *, fast: bool, window: int) -> tuple[list[Any], list[Finding]]:

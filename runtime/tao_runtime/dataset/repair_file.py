@@ -87,12 +87,9 @@ def _in_named_form(path: Path, suffix: str, folder: Path, note: Note) -> Path:
         return path
     named, held = (Container.JSON, Container.JSONL) if suffix == ".json" else (Container.JSONL, Container.JSON)
     target, findings = folder / f"form.{named}", list[Finding]()
-    try:
-        with writing_set(target, named) as write:
-            for _, raw in scan_records(path, findings):
-                write(raw)
-    except ValueError:  # a number that JSON can't write again
-        return path
+    with writing_set(target, named) as write:
+        for _, raw in scan_records(path, findings):
+            write(raw)
     if any(f.severity is Severity.ERROR for f in findings):
         return path
     note(FileMend(_EXTENSION, "form", _IN_WORDS[held], _IN_WORDS[named]))

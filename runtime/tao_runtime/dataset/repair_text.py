@@ -17,7 +17,6 @@ from tao_runtime.media.jsonscan import Edit
 from tao_runtime.media.quoting import is_whole
 
 _OPENING = re.compile(r'\{(\s*)"(?:[^"\\]|\\.)*"(\s*:\s*)')
-_STRING_OR_INFINITY = re.compile(r'"(?:[^"\\]|\\.)*"|Infinity')
 
 
 class TextCopy:
@@ -124,6 +123,4 @@ def written_like(text: str, value: dict[str, Any]) -> str:
         base, comma = ("", ",") if base.strip() else (base, ",")
     is_ascii = (text.isascii() and "\\u" in text) or not is_whole(json.dumps(value, ensure_ascii=False))
     dumped = json.dumps(value, ensure_ascii=is_ascii, indent=indent, separators=(comma, colon))
-    # A number that no float holds, such as 1e999, is read as infinity; JSON has no word for that, but it has the number.
-    dumped = _STRING_OR_INFINITY.sub(lambda match: "1e999" if match[0] == "Infinity" else match[0], dumped)
     return dumped.replace("\n", ("\r\n" if "\r\n" in inner else "\n") + base) if indent is not None else dumped

@@ -31,7 +31,7 @@ def json_of(value: Any) -> str:
     """Return strict JSON in one line; half characters are escaped, since UTF-8 can't hold them.
 
     Raises:
-        ValueError: for what JSON has not: NaN, an infinity (1e999 is read as one), bytes or a date of a Parquet file.
+        ValueError: for what JSON has not: NaN, an infinity, bytes or a date of a Parquet file.
     """
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)

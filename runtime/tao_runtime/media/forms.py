@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from tao_runtime.errors import Finding, FixKind, Severity, Where
-from tao_runtime.media.jsonscan import RecordDecoder
+from tao_runtime.media.jsondecode import RecordDecoder
 
 HEAD_BYTES = 4 << 20
 CHUNK_BYTES = 1 << 20

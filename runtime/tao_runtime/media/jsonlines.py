@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tao_runtime.media.jsonscan import UNDECODED_BYTE, Edit, RecordDecoder, SyntaxFaults, ends_early, own_id
+from tao_runtime.media.jsondecode import RecordDecoder
+from tao_runtime.media.jsonscan import UNDECODED_BYTE, Edit, SyntaxFaults, ends_early, own_id
 
 _SEPARATOR = re.compile(r"[ \t\r]*,?[ \t\r]*")
 
@@ -39,9 +40,9 @@ class LineScanner:
                 continue
             if end < len(text):
                 self._goes_on(index, number, text, end)
-            elif self._decoder.constant is not None:
-                what = f"record {index} holds {self._decoder.constant}, which is not JSON (line {number})"
-                self._faults.error(what, number, f"Write a number or null on line {number}.", record_id=own_id(value))
+            elif (oddity := self._decoder.oddity) is not None:
+                what = f"record {index} holds {oddity.what} (line {number})"
+                self._faults.error(what, number, f"{oddity.fix} on line {number}.", record_id=own_id(value))
             elif not text.isascii() and UNDECODED_BYTE.search(text):
                 self._faults.bad_bytes(index, number)
             else:
@@ -75,7 +76,7 @@ class LineScanner:
                 value, place = self._decoder.decode(text, start)
             except ValueError:
                 return None
-            if not isinstance(value, dict) or self._decoder.constant is not None:
+            if not isinstance(value, dict) or self._decoder.oddity is not None:
                 return None
             found.append(text[start:place])
         return found

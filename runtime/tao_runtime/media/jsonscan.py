@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from json.decoder import JSONDecoder
 from typing import Any, NamedTuple
 
 from tao_runtime.errors import Finding, FixKind, Where
+from tao_runtime.media.jsondecode import Oddity, RecordDecoder
 from tao_runtime.media.quoting import shown
 
 # A record longer than this is taken for a fault; it bounds how much text is held at once.
@@ -28,7 +28,6 @@ _BLANK = re.compile(r"[ \t\n\r]*")
 _COMMA = re.compile(r"[ \t\n\r]*,[ \t\n\r]*(?=\{)")
 # A raw line end can't stand in a JSON string: an unclosed one harms its own line only.
 _STRING_OR_BRACE = re.compile(r'"(?:[^"\\\n]|\\.)*"|[{}]')
-_STRING_OR_CONSTANT = re.compile(r'"(?:[^"\\]|\\.)*"|(-?Infinity|NaN)')
 _FIRST_KEY = re.compile(r'\{\s*"((?:[^"\\]|\\.)*)"\s*:')
 UNDECODED_BYTE = re.compile("[\udc80-\udcff]")
 
@@ -105,32 +104,6 @@ class SyntaxFaults:
             self.findings.append(finding)
 
 
-class RecordDecoder:
-    """Decode JSON values from text, noting NaN and the infinities, which Python takes but JSON has not."""
-
-    def __init__(self) -> None:
-        self.constants: list[str] = []
-        self._decoder = JSONDecoder(parse_constant=self.constants.append)
-        self.scan_once: Any = self._decoder.scan_once  # type: ignore[attr-defined]
-
-    def decode(self, text: str, start: int) -> tuple[Any, int]:
-        """Return the value at `start` and the place after it.
-
-        Raises:
-            ValueError: when no value is there; a `json.JSONDecodeError` knows the place.
-        """
-        self.constants.clear()
-        try:
-            return self._decoder.raw_decode(text, start)
-        except RecursionError:
-            raise json.JSONDecodeError("Nested too deeply", text, start) from None
-
-    @property
-    def constant(self) -> str | None:
-        """The first constant of the last value that JSON does not have."""
-        return self.constants[0] if self.constants else None
-
-
 class ArrayScanner:
     """Walk over the elements of one JSON array.
 
@@ -199,13 +172,13 @@ class ArrayScanner:
         """
         if self._may_hold_bad_bytes or self._first_key is None:
             return
-        text, scan_once, comma, constants = self._text, self._decoder.scan_once, _COMMA.match, self._decoder.constants
-        constants.clear()
+        text, scan_once, comma, oddities = self._text, self._decoder.scan_once, _COMMA.match, self._decoder.oddities
+        oddities.clear()
         try:
             while True:
                 value, end = scan_once(text, self._place)
                 separator = comma(text, end)
-                if separator is None or constants:
+                if separator is None or oddities:
                     return
                 self._start, self._stop = self._base + self._place, self._base + end
                 self._place = separator.end()
@@ -225,8 +198,8 @@ class ArrayScanner:
         start, self._place = self._place, end
         index, self._index = self._index, self._index + 1
         self._start, self._stop = self._base + start, self._base + end
-        if self._decoder.constant is not None:
-            self._not_json(index, value, start, end)
+        if (oddity := self._decoder.oddity) is not None:
+            self._not_json(index, value, oddity, (start, end))
         elif self._may_hold_bad_bytes and UNDECODED_BYTE.search(self._text, start, end):
             self._faults.bad_bytes(index, self._line(start))
         else:
@@ -310,13 +283,12 @@ class ArrayScanner:
             what = f"something follows the end of the array (line {line})"
             self._faults.error(what, line, f"Remove what stands from line {line} on, or move it into the array.")
 
-    def _not_json(self, index: int, value: Any, start: int, end: int) -> None:
-        places = (m.start() for m in _STRING_OR_CONSTANT.finditer(self._text, start, end) if m.group(1))
-        line = self._line(next(places, start))
+    def _not_json(self, index: int, value: Any, oddity: Oddity, span: tuple[int, int]) -> None:
+        line = self._line(oddity.place_in(self._text, *span))
         record_id = own_id(value)
         name = f" ({record_id})" if record_id else ""
-        what = f"record {index}{name} holds {self._decoder.constant}, which is not JSON (line {line})"
-        self._faults.error(what, line, f"Write a number or null on line {line}.", record_id=record_id)
+        what = f"record {index}{name} holds {oddity.what} (line {line})"
+        self._faults.error(what, line, f"{oddity.fix} on line {line}.", record_id=record_id)
 
     def _broken(self, error: ValueError) -> None:
         """Note a record that does not parse, and move behind it."""

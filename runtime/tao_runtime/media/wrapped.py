@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tao_runtime.media.jsonscan import ArrayScanner, Edit, RecordDecoder, SyntaxFaults
+from tao_runtime.media.jsondecode import Oddity, RecordDecoder, doubled_key
+from tao_runtime.media.jsonscan import ArrayScanner, Edit, SyntaxFaults
 
 _BLANK = re.compile(r"[ \t\n\r]*")
 _COLON = re.compile(r"[ \t\n\r]*:[ \t\n\r]*")
@@ -26,6 +27,7 @@ class ObjectScanner:
         self._faults = faults
         self._decoder = RecordDecoder()
         self._inner: ArrayScanner | None = None
+        self._has_doubled_key = False
         self.media_root: str | None = None
 
     @property
@@ -42,19 +44,20 @@ class ObjectScanner:
         if isinstance(document.get("items"), list) and str(document.get("format", "")).startswith("tao-vl-reason"):
             root = document.get("media_root")
             self.media_root = root if isinstance(root, str) else ""
-            for index, item in self._within(*self._places()["items"]):
+            for index, item in self._within(*self._place_of("items")):
                 yield index, from_reason_item(item, self.media_root)
             return
         lists = {key: value for key, value in document.items() if isinstance(value, list)}
         key = next((key for key in _USUAL_KEYS if key in lists), next(iter(lists), None))
         if key is None:
+            self._place_of(None)
             what = "the file is one object, not an array; it holds no list of records"
             self._faults.error(what, 1, "Write a JSON array of records.")
         elif lists[key]:
-            start, end = self._places()[key]
+            start, end = self._place_of(key)
             what = f"the file is one object, not an array; its {key!r} holds {len(lists[key])} records"
             # Which of several lists is meant is not for us to say.
-            edit = Edit(0, start, "") if len(lists) == 1 else None
+            edit = Edit(0, start, "") if len(lists) == 1 and not self._has_doubled_key else None
             self._faults.error(what, 1, f"Write the list under {key!r} as the whole file.", edit=edit)
             yield from self._within(start, end)
             if edit is not None:
@@ -70,31 +73,43 @@ class ObjectScanner:
             line = text.count("\n", 0, at) + 1
             self._faults.error(f"the file does not parse: {error} (line {line})", line, f"Mend the JSON on line {line}.")
             return None
-        if self._decoder.constant is not None or text[end:].strip():
+        if text[end:].strip():
             line = text.count("\n", 0, end) + 1
-            constant = self._decoder.constant
-            reason = f"holds {constant}, which is not JSON" if constant else f"goes on after its end (line {line})"
-            self._faults.error(f"the file {reason}", line, "Write strict JSON.")
+            self._faults.error(
+                f"the file goes on after its end (line {line})", line, f"Remove what stands from line {line} on."
+            )
         return document if isinstance(document, dict) else None
 
     def _within(self, start: int, end: int) -> Iterator[tuple[int, Any]]:
         self._inner = ArrayScanner(iter([self._text[start:end]]), self._faults, base=start)
         return self._inner.records()
 
-    def _places(self) -> dict[str, tuple[int, int]]:
-        """Return where the value of every key stands; of a key written twice, the last one, as JSON readers take it."""
-        text, places = self._text, {}
+    def _place_of(self, wanted: str | None) -> tuple[int, int]:
+        """Return where the value of a key stands, the last one if there are two; report the oddities of all other text."""
+        text, found, seen = self._text, (0, 0), set[str]()
         place = self._after_blank(text.index("{") + 1)
         while text[place] != "}":
+            at = place
             key, place = self._decoder.decode(text, place)
             colon = _COLON.match(text, place)
             start = place if colon is None else colon.end()
             _, end = self._decoder.decode(text, start)
-            places[key] = (start, end)
+            if key in seen:
+                self._has_doubled_key = True
+                self._odd(at, doubled_key(key))
+            elif key != wanted and (oddity := self._decoder.oddity) is not None:
+                self._odd(oddity.place_in(text, start, end), oddity)
+            seen.add(key)
+            if key == wanted:
+                found = (start, end)
             place = self._after_blank(end)
             if text[place] == ",":
                 place = self._after_blank(place + 1)
-        return places
+        return found
+
+    def _odd(self, place: int, oddity: Oddity) -> None:
+        line = self._text.count("\n", 0, place) + 1
+        self._faults.error(f"the file holds {oddity.what} (line {line})", line, f"{oddity.fix} on line {line}.")
 
     def _after_blank(self, place: int) -> int:
         blank = _BLANK.match(self._text, place)
