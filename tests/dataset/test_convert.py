@@ -289,7 +289,7 @@ def test_a_set_is_never_silently_shorter_than_its_file(tmp_path, capsys, content
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan"), b"bytes"])
 def test_a_value_of_parquet_that_json_has_not_is_an_error_that_names_its_record(tmp_path, capsys, value):
-    pq.write_table(pa.Table.from_pylist([{"id": "r0"}, {"id": "r1", "x": value}]), tmp_path / "a.parquet")
+    pq.write_table(pa.Table.from_pylist([{"id": "r0", "x": None}, {"id": "r1", "x": value}]), tmp_path / "a.parquet")
     found = refused(capsys, "data", "convert", "--annotations", tmp_path / "a.parquet", "--out", tmp_path / "o.json")
     assert found == [("DATA_VALUE_NOT_JSON", 1)]
     assert not (tmp_path / "o.json").exists()

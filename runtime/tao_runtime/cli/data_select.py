@@ -22,7 +22,7 @@ def add_word(words: Any) -> None:
     add_source_arguments(parser)
     for option, metavar, text in (
         ("--answer", "TEXT", "the answer, as it is written"),
-        ("--class", "LABEL", 'the answer in small letters without punctuation: yes is "Yes." too'),
+        ("--class", "LABEL", 'the answer in small letters without sentence marks: yes is "Yes." too'),
         ("--media", "GLOB", "a media name, as the record writes it"),
         ("--where", "KEY=VALUE", "a key of the record, dotted for nested ones"),
     ):

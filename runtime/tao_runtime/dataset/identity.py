@@ -75,7 +75,7 @@ def plain_question(text: str) -> str:
 
 
 def class_of(raw: dict[str, Any]) -> str | None:
-    """Return the answer in small letters without punctuation, None when there is no answer."""
+    """Return the answer in small letters without sentence marks, None when there is no answer."""
     answer = first_text(raw, "assistant")
     return None if answer is None else normalised(answer) or answer.strip()
 

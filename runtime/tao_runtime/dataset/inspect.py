@@ -74,7 +74,7 @@ class Overview:
         media_sets: what media a record has: "1 video", "none".
         turns: number of turns.
         rates: video_fps as written.
-        answers: classes: first answers in small letters without punctuation.
+        answers: classes: first answers in small letters without sentence marks.
         questions: first questions without media tags, numbers and quoted words replaced.
         extremes: what stands out, by its name.
         num_media: different names of media files.

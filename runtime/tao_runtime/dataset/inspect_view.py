@@ -99,7 +99,7 @@ def view_of(look: Look, examples: Sequence[Example], seed: int, made_at: datetim
         tiles=[
             ("records", number(overview.num_records), "" if overview.limit is None else f"at most {overview.limit} looked at"),
             ("media files", number(overview.num_media), look.measured_of),
-            ("different answers", number(len(answers.counts)), _more(answers) or "without punctuation, in small letters"),
+            ("different answers", number(len(answers.counts)), _more(answers) or "in small letters, without sentence marks"),
             ("can't be used", number(num_unusable), "of the files measured" if look.media else look.why_no_media),
         ],
         groups=groups,

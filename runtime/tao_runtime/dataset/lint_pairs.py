@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tao_runtime.dataset.collector import Collector
-from tao_runtime.dataset.lint_sets import answers_at, normalised
+from tao_runtime.dataset.lint_sets import answers_at, comparable, exclude_each_other
 from tao_runtime.errors import Finding, Severity
 from tao_runtime.media.annotations import media_of, scan_records
 from tao_runtime.media.quoting import shown
@@ -72,10 +72,10 @@ def _compare_questions(shared: _Shared, training: LintResult, validation: LintRe
 
 def _tell_contradictions(out: Collector, shared: _Shared, training: LintResult, validation: LintResult) -> None:
     """Judge the answers that differ to the letter; those that say the same are shared records."""
-    label_of = {i: hash(normalised(text)) for i, _, text in answers_at(training.annotations, set(shared.otherwise.values()))}
+    said_by = {i: comparable(text) for i, _, text in answers_at(training.annotations, set(shared.otherwise.values()))}
     for index, own_id, answer in answers_at(validation.annotations, shared.otherwise.keys()):
         seen = shared.otherwise[index]
-        if label_of.get(seen) == hash(normalised(answer)):
+        if not exclude_each_other(said_by.get(seen), comparable(answer)):
             shared.same[index] = seen
             continue
         what = f"the question and media of training record {seen}, and another answer: {shown(answer)}"

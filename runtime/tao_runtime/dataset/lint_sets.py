@@ -26,8 +26,13 @@ MAX_ANSWERS_KEPT = 5000
 MIN_LABELS = 50
 MAX_IMBALANCE = 9
 MAX_WORDS_OF_A_LABEL = 3
-_SENTENCE_MARKS = re.compile(r"[.,;:!?\"'()]+(?!\d)")
-_PUNCTUATION = re.compile(r"[^\w\s]+")
+# What only sets an answer off: quotes, brackets, stops that are not part of a number, dashes between words. Signs and symbols
+# stay: 5 and -5, C and C++, 1.5 and 15 are different answers.
+_MARKS = re.compile(
+    r"""[!?;"'`*()\[\]{}…¡¿“”„‘’‚«»‹›。，、；！？：（）「」『』【】《》]|[.,:](?!\d)|[‐‑–—](?!\d)|(?<!\w)-(?!\w)|(?<=\w)-(?=[^\W\d])"""
+)
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)")
+_WORD_OR_UNIT, _DIGIT = re.compile(r"[^\W\d]|[%$€£¥°]"), re.compile(r"\d")
 
 Identity = Callable[[str], int]
 
@@ -85,10 +90,10 @@ class SetChecks:
             if index in doubled:
                 what = f"id {shown(own_id)} is that of record {doubled[index]} too"
                 self._add("DATA_ID_DUPLICATE", what, "Give one of them another id.", (index, own_id))
-            label = _comparable(answer)
+            label = comparable(answer)
             if index in firsts:
                 label_of[index] = label
-            elif index in others and _contradict(label_of.get(others[index]), label):
+            elif index in others and exclude_each_other(label_of.get(others[index]), label):
                 what = f"the question and media of record {others[index]}, and another answer: {shown(answer)}"
                 fix = "Decide which answer is right, and remove the other record."
                 self._out.add("DATA_ANSWERS_CONTRADICT", what, fix, record=(index, own_id))
@@ -170,7 +175,7 @@ def drifted_answers(answers: Counter[str]) -> list[tuple[str, Counter[str]]]:
     """
     spellings: dict[str, Counter[str]] = {}
     for answer, count in answers.items():
-        label = _label(answer)
+        label = normalised(answer)
         if label and len(label.split()) <= MAX_WORDS_OF_A_LABEL:
             spellings.setdefault(label, Counter())[answer] += count
     found = []
@@ -188,24 +193,21 @@ def is_id(value: Any) -> bool:
     return isinstance(value, (str, int)) and not isinstance(value, bool)
 
 
-def _label(answer: str) -> str:
-    """Return an answer in small letters without sentence marks; what may change a number's value stays: -5, .5, 50%."""
-    return " ".join(_SENTENCE_MARKS.sub(" ", answer.lower()).split())
-
-
 def normalised(answer: str) -> str:
-    """Return an answer in small letters without punctuation and doubled blanks."""
-    return " ".join(_PUNCTUATION.sub(" ", answer.lower()).split())
+    """Return an answer in small letters without quotes, brackets, sentence marks and doubled blanks; signs and symbols stay."""
+    return " ".join(_MARKS.sub(" ", answer.lower().replace("\u2212", "-")).split())
 
 
-def _comparable(answer: str) -> tuple[int, bool]:
-    """Return what answers are compared by: a hash of the normalised text, and whether it is a bare number."""
+def comparable(answer: str) -> tuple[int, bool]:
+    """Return what answers are compared by: a hash of the number or the normalised text, and whether it is figures only."""
     label = normalised(answer)
-    return hash(label), label.replace(" ", "").isdigit()
+    is_number = _NUMBER.fullmatch(label) is not None
+    is_figures = _WORD_OR_UNIT.search(label) is None and _DIGIT.search(label) is not None
+    return hash(float(label.replace(",", "")) if is_number else label), is_figures
 
 
-def _contradict(one: tuple[int, bool] | None, other: tuple[int, bool]) -> bool:
-    """Tell whether two answers exclude each other; a bare number does not exclude words: 3, three and 3 cars agree."""
+def exclude_each_other(one: tuple[int, bool] | None, other: tuple[int, bool]) -> bool:
+    """Tell whether two `comparable` answers contradict; figures do not exclude words and units: 3, three and 3 cars agree."""
     return one is None or (one[0] != other[0] and one[1] == other[1])
 
 

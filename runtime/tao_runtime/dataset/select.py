@@ -45,7 +45,7 @@ def by_answers(answers: Sequence[str]) -> Criterion:
 
 
 def by_classes(classes: Sequence[str]) -> Criterion:
-    """Want one of these classes: answers in small letters without punctuation."""
+    """Want one of these classes: answers in small letters without sentence marks."""
     wanted = {normalised(one) for one in classes}
     return Criterion(_named("--class", classes), lambda _, raw: class_of(raw) in wanted)
 
