@@ -95,7 +95,7 @@ def test_the_page_names_what_fails_and_escapes_what_is_hostile(data_set, capsys,
     html = page.read_text(encoding="utf-8")
     assert "lfs_pointer.mp4 is a Git LFS pointer" in html
     assert "gone.mp4 does not exist" in html
-    assert "fps 1 asks for" in html
+    assert "the video has 1 frame; no sampling takes fewer than 2" in html
     assert "<script" not in html
     assert "<img src=http" not in html
     assert "&lt;script&gt;" in html

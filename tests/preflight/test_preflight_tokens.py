@@ -20,7 +20,8 @@ TOKEN_CODES = ["D5", "D6", "D7", "D8", "D14"]
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory: pytest.TempPathFactory, clips: Path, odd_clips: Path) -> Path:
     folder = tmp_path_factory.mktemp("data")
-    for source in (clips / "bikes.mp4", clips / "carphone_pristine.mp4", odd_clips / "two_frames.mp4", odd_clips / "thin.mp4"):
+    odd = [odd_clips / f"{name}.mp4" for name in ("one_frame", "two_frames", "thin")]
+    for source in (clips / "bikes.mp4", clips / "carphone_pristine.mp4", *odd):
         shutil.copy(source, folder)
     return folder
 
@@ -81,6 +82,7 @@ def longest(launch, **vision):
     ("videos", "spec", "expected"),
     [
         (("two_frames.mp4", *TWO), {"fps": None, "nframes": 4, **SMALL}, [("D5", "DATA_TOO_FEW_FRAMES", "r0")]),
+        (("bikes.mp4",), {"fps": 1.0, "max_frames": 1, **SMALL}, [("D5", "DATA_TOO_FEW_FRAMES", "r0")]),
         (TWO, {"fps": 1.0, "video_start": 5.0, **SMALL}, [("D5", "DATA_TIME_RANGE", "r1")]),
         (("bikes.mp4",), {"fps": 2.0, "total_pixels": 200_000}, [("D7", "DATA_PIXEL_FLOOR", "r0")]),
         (("thin.mp4",), {"fps": None, "nframes": 4, "max_pixels": 50_000}, [("D8", "DATA_PIXEL_BOUNDS", "r0")]),
@@ -95,6 +97,15 @@ def test_a_fault_is_found_and_its_fix_mends_it(launch, videos, spec, expected):
     assert main(shlex.split(findings[0]["fix"])[1:]) == 0
     launch.capsys.readouterr()
     assert launch.found() == []
+
+
+def test_a_video_of_one_frame_has_its_own_fix_and_does_not_spoil_that_of_the_others(launch):
+    launch.write("one_frame.mp4", "two_frames.mp4", *TWO, fps=None, nframes=4, **SMALL)
+    one, two = [f for f in launch.run()["findings"] if f["severity"] == "error" and f["rule"] == "D5"]
+    assert one["what"] == "the video has 1 frame; no sampling takes fewer than 2"
+    assert (one["fix"], one["fix_kind"]) == ("Use it as an image, or leave this record out.", "manual")
+    assert two["what"] == "nframes 4 asks for 4 frames of 2; from 2 to 2 are possible"
+    assert overrides_in(two["fix"])[1].endswith("vision.nframes=2")
 
 
 @pytest.mark.parametrize(

@@ -156,9 +156,11 @@ class TokenChecks:
         ):
             return
         if fault.code == "DATA_TOO_FEW_FRAMES":
-            frames = [self._available(ref) for ref in record.media if ref.kind == "video" and ref.path in self.facts]
-            self._fewest_frames = min([*frames, *([] if self._fewest_frames is None else [self._fewest_frames])], default=None)
-        self._add(fault.code, fault.what, record, fault.fix)
+            seen = [self._available(ref) for ref in record.media if ref.kind == "video" and ref.path in self.facts]
+            # No value of a key makes two frames of one: that record's own fix says so.
+            frames = [number for number in (*seen, self._fewest_frames) if number is not None and number >= 2]
+            self._fewest_frames = min(frames, default=None)
+        self._add(fault.code, fault.what, record, fault)
 
     def _available(self, ref: MediaRef) -> int:
         facts = self.facts[ref.path]
@@ -182,8 +184,9 @@ class TokenChecks:
         share = budget * token_px / media.num_frames
         self._smallest_share_px = min(share, self._smallest_share_px or share)
 
-    def _add(self, code: str, what: str, record: Record, fix: str = "") -> None:
-        self._out.add(code, what, fix, record=(record.index, record.raw.get("id")))
+    def _add(self, code: str, what: str, record: Record, fault: Finding | None = None) -> None:
+        fix, kind = ("", FixKind.EDIT) if fault is None else (fault.fix, fault.fix_kind)
+        self._out.add(code, what, fix, record=(record.index, record.raw.get("id")), kind=kind)
 
     def findings(self, most_positions: int) -> list[Finding]:
         """Return what was found, each fault with the change of the spec that mends it for all records.
@@ -193,7 +196,10 @@ class TokenChecks:
         """
         fixes = self._fixes(most_positions)
         return [
-            replace(f, fix=fixes[f.code][0], fix_kind=fixes[f.code][1]) if f.code in fixes else f for f in self._out.summary()
+            replace(f, fix=fixes[f.code][0], fix_kind=fixes[f.code][1])
+            if f.code in fixes and f.fix_kind is not FixKind.MANUAL
+            else f
+            for f in self._out.summary()
         ]
 
     def _fixes(self, most_positions: int) -> dict[str, tuple[str, FixKind]]:
@@ -201,7 +207,9 @@ class TokenChecks:
         fixes = {"DATA_TIME_RANGE": _set(f"{vision}.video_start=null", f"{vision}.video_end=null")}
         longer = self._longer(most_positions)
         fixes |= {"DATA_SAMPLE_TOO_LONG": longer, "DATA_ANSWER_CUT": longer}
-        if self._fewest_frames is not None and self._fewest_frames >= 2 and options.nframes is not None:
+        if options.nframes is None:
+            fixes["DATA_TOO_FEW_FRAMES"] = _set(f"{vision}.max_frames=2")
+        elif self._fewest_frames is not None:
             fixes["DATA_TOO_FEW_FRAMES"] = _set(f"{vision}.nframes={self._fewest_frames // 2 * 2}")
         if options.max_pixels is not None:
             fixes["DATA_PIXEL_BOUNDS"] = _set(f"{vision}.min_pixels={max(1, options.max_pixels // 2)}")

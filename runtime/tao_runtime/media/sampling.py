@@ -152,14 +152,22 @@ def num_frames(available: int, video_fps: float, options: VisionOptions, factor:
         wanted = available / video_fps * (DEFAULT_FPS if options.fps is None else options.fps)
         count = math.floor(min(max(wanted, at_least), at_most, available) / factor) * factor
     if not factor <= count <= available:
-        asked = f"nframes {options.nframes}" if options.nframes is not None else f"fps {options.fps or DEFAULT_FPS:g}"
-        raise _fault(
-            "DATA_TOO_FEW_FRAMES",
-            f"{asked} asks for {count} frames of {available}; from {factor} to {available} are possible",
-            "vision.nframes" if options.nframes is not None else "vision.fps",
-            f"Set vision.nframes to {max(available // factor * factor, factor)} or less, or leave this record out.",
-        )
+        raise _too_few(available, count, options, factor)
     return count
+
+
+def _too_few(available: int, count: int, options: VisionOptions, factor: int) -> TaoError:
+    """Say what keeps a number of frames from being taken: the video itself, `nframes`, or a `max_frames` below `factor`."""
+    if available < factor:
+        what = f"the video has {available} frame{'s' if available != 1 else ''}; no sampling takes fewer than {factor}"
+        return _fault("DATA_TOO_FEW_FRAMES", what, None, "Use it as an image, or leave this record out.")
+    if options.nframes is not None:
+        most = available // factor * factor
+        what = f"nframes {options.nframes} asks for {count} frames of {available}; from {factor} to {most} are possible"
+        fix = f"Set vision.nframes to {most} or less, or leave this record out."
+        return _fault("DATA_TOO_FEW_FRAMES", what, "vision.nframes", fix)
+    what = f"max_frames {options.max_frames} leaves {count} frames of {available}; {factor} are needed"
+    return _fault("DATA_TOO_FEW_FRAMES", what, "vision.max_frames", f"Set vision.max_frames to {factor} or more.")
 
 
 def uniform_indices(first: int, last: int, count: int) -> tuple[int, ...]:
