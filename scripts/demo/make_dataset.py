@@ -118,11 +118,13 @@ def read_footage(path: Path) -> Footage:
 
 
 def write_video(path: Path, frames: Frames, fps: Fraction) -> None:
-    """Encode frames as H.264 with one thread, so that equal frames give equal bytes."""
+    """Encode frames as H.264 so that equal frames give equal bytes: `test_equal_frames_give_equal_bytes`."""
     import av
 
+    # Macroblock trees read memory that x264 165 has not written when pictures are this small: 4 of 10 clips came out otherwise.
+    options = {"preset": "veryfast", "crf": "12", "threads": "1", "x264-params": "mbtree=0"}
     with av.open(str(path), "w") as container:
-        stream = container.add_stream("libx264", rate=fps, options={"preset": "veryfast", "crf": "12", "threads": "1"})
+        stream = container.add_stream("libx264", rate=fps, options=options)
         stream.width, stream.height, stream.pix_fmt = frames.shape[2], frames.shape[1], "yuv420p"
         for picture in frames:
             container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))

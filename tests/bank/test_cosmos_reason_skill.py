@@ -7,11 +7,13 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from preflight.hub_of_test import filled_hub
 
 from tao_runtime.bank.evals import CommandAssertion, JsonClaim, read_evals, values_at
 from tao_runtime.bank.generate import generated_files
@@ -54,13 +56,14 @@ def run(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, Any]
 
 
 @pytest.fixture
-def nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody who has no token and no network."""
+def nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Somebody who has no token, before a Hub that hands the model out to those who accepted its licence."""
     for name in [name for name in os.environ if name.startswith(("HF_", "HUGGING_FACE"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    with filled_hub() as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.endpoint)
+        yield
 
 
 def holds(claim: JsonClaim, document: Any) -> bool:

@@ -168,3 +168,16 @@ def test_time_is_that_of_an_earlier_run_and_never_invented(spec, capsys):
 def test_a_folder_without_a_run_has_no_pace(spec, tmp_path, capsys):
     code, document = plan(capsys, spec, "--like", str(tmp_path))
     assert (code, document["findings"][0]["code"]) == (4, "RESULTS_EVENTS_MISSING")
+
+
+def test_one_shorter_record_brings_the_mask_into_the_largest_batch(clips, tiny_model_dir, tmp_path, capsys):
+    """The longest records may be equally long; a shuffled epoch puts another beside them, and attention then takes a mask."""
+
+    def peak(name: str, videos: tuple[str, ...]) -> int:
+        folder = tmp_path / name
+        folder.mkdir()
+        records = [record(n, video=video) for n, video in enumerate(videos)]
+        _, document = plan(capsys, write_spec(folder, clips, tiny_model_dir, records), "--set", "train.param_dtype=bfloat16")
+        return document["data"]["gpu_memory"]["peak_bytes"]
+
+    assert peak("mixed", ("bikes.mp4", "bikes.mp4", "carphone_pristine.mp4")) > peak("even", ("bikes.mp4", "bikes.mp4"))

@@ -8,7 +8,17 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
-from demo.make_dataset import ANSWERS, MIRRORED, NUM_FRAMES, SIDE_PX, footage_folder, make_dataset, read_footage
+from demo.make_dataset import (
+    ANSWERS,
+    MIRRORED,
+    NUM_FRAMES,
+    SIDE_PX,
+    cut_clips,
+    footage_folder,
+    make_dataset,
+    read_footage,
+    write_video,
+)
 
 SETS = ("train", "validation", "reversed", "frozen")
 
@@ -98,6 +108,20 @@ def test_the_same_seed_gives_the_same_files_and_another_seed_others(dataset, tmp
     assert [path for path in files if (dataset / path).read_bytes() != (tmp_path / "again" / path).read_bytes()] == []
     first = Path("train/videos/train_0000.mp4")
     assert (tmp_path / "other" / first).read_bytes() != (dataset / first).read_bytes()
+
+
+def test_equal_frames_give_equal_bytes(clips, tmp_path):
+    """An encoder that reads what it never wrote differs with what the heap held before: fill it with something else."""
+    random = np.random.default_rng(1)
+    cut = cut_clips([read_footage(clips / "bikes.mp4")], 15, random)
+    for clip in cut:
+        written = set()
+        for turn in range(20):
+            noise = [np.full(size, turn * 31 % 251, np.uint8) for size in random.integers(1_000, 60_000, 40)]
+            del noise
+            write_video(tmp_path / "clip.mp4", clip.frames, clip.fps)
+            written.add((tmp_path / "clip.mp4").read_bytes())
+        assert len(written) == 1
 
 
 def test_more_train_clips_leave_the_validation_clips_as_they_were(dataset, tmp_path):

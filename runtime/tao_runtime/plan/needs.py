@@ -79,12 +79,15 @@ def summary_for(spec: TrainSpec) -> TokenSummary:
 
 
 def _largest_batch(spec: TrainSpec, shape: ModelShape, summary: TokenSummary) -> BatchShape:
-    """Return the micro batch of the longest records, which a shuffled epoch can put together."""
+    """Return the micro batch of the longest records, which a shuffled epoch can put together.
+
+    Where records differ in length, one a token shorter can be among them: that alone brings the mask.
+    """
     rows = summary.longest()[: spec.train.train_policy.mini_batch]
     return BatchShape(
         rows=len(rows),
         length=rows[0].total,
         answer_tokens=sum(one.answer for one in rows),
         patches=sum(one.vision for one in rows) * shape.vision.merge**2,
-        is_padded=len({one.total for one in rows}) > 1,
+        is_padded=len(rows) > 1 and len(summary.lengths) > 1,
     )
