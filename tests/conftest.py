@@ -2,16 +2,13 @@
 
 import importlib.util
 import os
-import platform
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
-from tao_runtime.files import write_json
+from benchmarks import evidence
 
 if TYPE_CHECKING:
     from platform_fixtures.container_engine import ContainerEngine
@@ -106,14 +103,9 @@ class Soak:
         return full if self.in_full else max(1, full // 10)
 
     def record(self, name: str, figures: dict[str, Any]) -> None:
-        """Write the figures of a full run with the commit that gave them; a tenth leaves no evidence."""
-        if not self.in_full:
-            return
-        git = ["git", "-C", str(REPOSITORY)]
-        commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-        changed = subprocess.run([*git, "status", "--porcelain"], capture_output=True, text=True, check=True).stdout.strip()
-        document = {"commit": commit, "working_tree_clean": not changed, "python": platform.python_version(), **figures}
-        write_json(REPOSITORY / "docs" / "evidence" / f"{name}.json", document)
+        """Keep the figures of a full run; a tenth leaves no evidence."""
+        if self.in_full:
+            evidence.record(name, "make soak", figures)
 
 
 @pytest.fixture(scope="session")

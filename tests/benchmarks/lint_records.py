@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import random
 import subprocess
 import sys
@@ -19,7 +18,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from evidence import record
+
 NUM_RECORDS = 1_000_000
 _WORDS = "the camera pans slowly while a cyclist crosses from left to right behind two parked cars, then leaves the frame again"
 
@@ -96,27 +96,17 @@ def measure(folder: Path, number: int = NUM_RECORDS) -> dict[str, Figures]:
     return found
 
 
+def figures(found: Mapping[str, Figures]) -> dict[str, Any]:
+    """Return the figures as plain JSON values."""
+    return {"figures": {case: asdict(one) for case, one in found.items()}}
+
+
 def table(found: Mapping[str, Figures]) -> str:
     """Return the figures as lines for a terminal."""
     lines = [f"{'':<20}{'records':>10}{'MB':>8}{'wall s':>9}{'CPU s':>9}{'peak MB':>9}"]
     for name, one in found.items():
         lines.append(f"{name:<20}{one.records:>10}{one.megabytes:>8.0f}{one.wall_s:>9.2f}{one.cpu_s:>9.2f}{one.peak_mb:>9.0f}")
     return "\n".join(lines)
-
-
-def record_evidence(name: str, found: Mapping[str, Figures]) -> None:
-    """Keep the figures with the commit that gave them and the load of the machine."""
-    git = ["git", "-C", str(REPOSITORY), "rev-parse", "HEAD"]
-    commit = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
-    document = {
-        "commit": commit,
-        "python": platform.python_version(),
-        "cpus": os.cpu_count(),
-        "load_average_1min": round(os.getloadavg()[0], 1),
-        "figures": {case: asdict(one) for case, one in found.items()},
-    }
-    path = REPOSITORY / "docs" / "evidence" / f"{name}.json"
-    path.write_text(json.dumps(document, indent=2) + "\n")
 
 
 if __name__ == "__main__":
@@ -126,4 +116,4 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
         measurements = measure(Path(name))
     print(table(measurements))
-    record_evidence("lint_records", measurements)
+    record("lint_records", "python tests/benchmarks/lint_records.py", figures(measurements))

@@ -14,7 +14,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from lint_records import Figures, measured_command, record_evidence, table
+from evidence import record
+from lint_records import Figures, figures, measured_command, table
 
 NUM_CLIPS = 2000
 
@@ -51,4 +52,4 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
         found = measure(Path(name))
     print(table(found))
-    record_evidence("probe_clips", found)
+    record("probe_clips", "python tests/benchmarks/probe_clips.py", figures(found))

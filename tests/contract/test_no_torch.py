@@ -9,7 +9,7 @@ from benchmarks.start_times import Case, make_cases, measure, table
 
 HEAVY = ("torch", "transformers", "peft", "safetensors", "av", "pandas", "pyarrow")
 VERY_LIGHT_LACKS = (*HEAVY, "pydantic", "jsonschema", "numpy", "rich", "huggingface_hub")
-ROUNDS = 3
+ROUNDS, RUNS = 3, 5
 SKILL = "tao-finetune-cosmos-reason"
 # Runs one command, then says on stderr which of the libraries it loaded.
 PROBE = """
@@ -63,10 +63,10 @@ def test_commands_that_compute_nothing_load_nothing_heavy(words: list[str]) -> N
     assert loaded_by(words, HEAVY) == []
 
 
-def test_spec_plan_and_preflight_load_nothing_heavy(cases: list[Case]) -> None:
+def test_checks_without_media_load_nothing_heavy(cases: list[Case]) -> None:
     loaded = {case.name: loaded_by(list(case.words), HEAVY) for case in cases}
     assert loaded == {case.name: [] for case in cases}
-    assert {"spec build", "plan", "preflight"} <= loaded.keys()
+    assert {"spec build", "plan", "preflight", "data lint", "data split", "data convert"} <= loaded.keys()
 
 
 def test_scripts_print_their_help_without_torch(repository: Path) -> None:
@@ -80,9 +80,9 @@ def test_scripts_print_their_help_without_torch(repository: Path) -> None:
 def test_commands_start_as_fast_as_the_design_says(cases: list[Case]) -> None:
     """CPU time, since the other test processes share the cores; a round in which they got in the way is made again."""
     for _ in range(ROUNDS):
-        measured = measure(cases)
-        print(table(measured))
+        measured = measure(cases, RUNS)
+        print(table(measured, RUNS))
         late = [m for m in measured if m.cpu_s > m.case.limit_s]
         if not late:
             return
-    pytest.fail(table(late))
+    pytest.fail(table(late, RUNS))

@@ -99,7 +99,7 @@ def test_what_is_kept_and_what_stands_there_at_once(run, monkeypatch, max_keep, 
     assert plan.kept_bytes == pytest.approx(size_of(run_dir), rel=0.02)
 
 
-def test_without_checkpoints_nothing_is_written(run):
+def test_without_checkpoints_only_the_spec_is_written(run):
     plan, run_dir = run(LORA, epochs=1, enable_checkpoint=False, export_safetensors=False)
     assert plan.peak_bytes == 0
     assert [path.name for path in run_dir.rglob("*") if path.is_file()] == ["spec.yaml"]

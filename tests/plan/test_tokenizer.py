@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import shutil
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -83,17 +84,16 @@ def test_special_tokens(pair):
     assert "<|im_start|>" in ours.special_tokens
 
 
-@pytest.mark.parametrize("talk", range(len(TALKS)))
 @pytest.mark.parametrize("template", [None, MARKED, "{{ strftime_now('%Y') }}{{ messages | tojson(indent=2) }}"])
-def test_templates_render_the_same(folder, tmp_path, template, talk):
+def test_templates_render_the_same(folder, tmp_path, template):
     copy = tmp_path / "model"
     shutil.copytree(folder, copy)
     if template is not None:
         (copy / "chat_template.jinja").write_text(template)
     theirs, ours = load_tokenizer(copy), load_model_text(copy)
-    for purpose in ("training", "prompt"):
-        expected = theirs.apply_chat_template(TALKS[talk], tokenize=False, add_generation_prompt=purpose == "prompt")
-        assert ours.render(TALKS[talk], purpose) == expected
+    for talk, purpose in product(TALKS, ("training", "prompt")):
+        expected = theirs.apply_chat_template(talk, tokenize=False, add_generation_prompt=purpose == "prompt")
+        assert ours.render(talk, purpose) == expected
 
 
 @pytest.mark.parametrize("as_list", [True, False])
