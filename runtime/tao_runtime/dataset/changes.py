@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from typing import Any
 
 Change = dict[str, Any]
+Path = tuple[str | int, ...]
 
 
-def differences(old: Any, new: Any, at: tuple[str | int, ...] = ()) -> Iterator[Change]:
+def differences(old: Any, new: Any, at: Path = ()) -> Iterator[Change]:
     """Yield what must change in `old` to give `new`, types included: 25 is not 25.0, null is not absent.
 
     Yields:
@@ -58,6 +59,17 @@ def apply(changes: Sequence[Change], value: Any) -> Any | None:
         else:
             del place[last]
     return changed
+
+
+def put(value: dict[str, Any], path: Path, new: Any) -> dict[str, Any]:
+    """Return a copy of an object with a new value at a path; all that does not lead there is shared."""
+    result: dict[str, Any] = dict(value)
+    place: Any = result
+    for step in path[:-1]:
+        place[step] = copy(place[step])
+        place = place[step]
+    place[path[-1]] = new
+    return result
 
 
 def are_changes(value: Any) -> bool:

@@ -14,7 +14,7 @@ from tao_runtime.dataset.changes import is_same
 from tao_runtime.dataset.collector import Collector
 from tao_runtime.dataset.copying import no_place_for_header
 from tao_runtime.dataset.identity import canonical_digest, digest
-from tao_runtime.dataset.media_paths import with_paths
+from tao_runtime.dataset.media_places import with_names
 from tao_runtime.dataset.record_forms import RecordForm
 from tao_runtime.dataset.source import Source, unwritable_value
 from tao_runtime.dataset.writing import Container, writing_set
@@ -170,7 +170,7 @@ class _Merging:
 
     def _rewritten(self, one: tuple[int, dict[str, Any]], move: Callable[[str], str]) -> dict[str, Any] | None:
         index, raw = one
-        record = with_paths(raw, move)
+        record = with_names(raw, move)
         outside = [path for path in _paths_of(record) if path.startswith("..")]
         if outside:
             what = f"{shown(outside[0])} is where its media file is, seen from the common media folder"

@@ -12,6 +12,7 @@ from collections.abc import Collection
 from enum import StrEnum
 from typing import Any
 
+from tao_runtime.dataset.media_places import MEDIA_KEYS
 from tao_runtime.media.annotations import media_of
 
 REASON_FORMAT = "tao-vl-reason-v1.0"
@@ -19,7 +20,6 @@ REASON_FORMAT = "tao-vl-reason-v1.0"
 _ROLE_OF_SPEAKER = {"human": "user", "gpt": "assistant", "system": "system"}
 _SPEAKER_OF_ROLE = {role: speaker for speaker, role in _ROLE_OF_SPEAKER.items()}
 _TAG_LINE = re.compile(r"<(video|image)>\n")
-_MEDIA_KEYS = ("video", "videos", "image", "images")
 _ID_KEYS = {"video": "video_id", "image": "image_id"}
 
 
@@ -144,7 +144,7 @@ def reason_from_llava(raw: dict[str, Any], media_root: str) -> dict[str, Any]:
         item = {"id": own_id, **item}
     item |= {"question": question, "answer": answer}
     for key, value in raw.items():
-        if key in {"id", "conversations", *_MEDIA_KEYS}:
+        if key in {"id", "conversations", *MEDIA_KEYS}:
             continue
         if key in item:
             raise CannotHoldError(f"its key {key!r} is taken")

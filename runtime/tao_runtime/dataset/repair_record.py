@@ -6,14 +6,15 @@ Nothing here invents data: texts lose tokens and surplus tags, gain tags for med
 
 from __future__ import annotations
 
-import copy
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tao_runtime.dataset.changes import Path, put
+from tao_runtime.dataset.media_places import MEDIA_KEYS, media_places
 from tao_runtime.media.annotations import ROLE_OF, media_of, turns_of
 
 # The special tokens of Qwen3-VL: in a text they stand for pictures or turns that are not there.
@@ -23,9 +24,6 @@ SPECIAL_TOKEN = re.compile(
 # With a blank before it, a token takes the blanks behind it along; else two words would be glued together.
 _TOKEN_AND_BLANKS = re.compile(rf"(?:(?<=\s)|(?<![\s\S])){SPECIAL_TOKEN.pattern}[ \t]*\n?|{SPECIAL_TOKEN.pattern}")
 _KINDS = ("video", "image")
-MEDIA_KEYS = ("video", "videos", "image", "images")
-
-Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +56,9 @@ class _Text:
 
 def changed(raw: dict[str, Any], changes: Iterable[Change]) -> dict[str, Any]:
     """Return a copy of a record with changes made; parts that no change touches are shared."""
-    result = dict(raw)
     for change in changes:
-        place: Any = result
-        for name in change.path[:-1]:
-            place[name] = copy.copy(place[name])
-            place = place[name]
-        place[change.path[-1]] = change.after
-    return result
+        raw = put(raw, change.path, change.after)
+    return raw
 
 
 def number_changes(raw: dict[str, Any]) -> list[Change]:
@@ -181,37 +174,8 @@ def answer_change(raw: dict[str, Any], spelling: Mapping[str, str]) -> list[Chan
 
 def name_changes(raw: dict[str, Any], right_names: Mapping[str, str]) -> list[Change]:
     """Write the names of media in the letter case that their files have."""
-    places = _media_places(raw) if right_names else ()
+    places = media_places(raw) if right_names else ()
     return [Change("DATA_MEDIA_MISSING", path, name, right_names[name]) for path, name in places if name in right_names]
-
-
-def _media_places(raw: dict[str, Any]) -> Iterator[tuple[Path, str]]:
-    """Yield where a record names media, and the name."""
-    for key in MEDIA_KEYS:
-        value = raw.get(key)
-        for place, name in enumerate(value) if isinstance(value, list) else ():
-            if isinstance(name, str):
-                yield (key, place), name
-        if isinstance(value, str):
-            yield (key,), value
-    for path, part in _parts(raw):
-        for key in (name for kind in _KINDS for name in (kind, f"{kind}_url")):
-            value = part.get(key)
-            if isinstance(value, dict) and isinstance(value.get("url"), str):
-                yield (*path, key, "url"), value["url"]
-            elif isinstance(value, str):
-                yield (*path, key), value
-
-
-def _parts(raw: dict[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Yield the parts of turns in the `messages` form that have any."""
-    key, _, text_key = _form(raw)
-    turns = raw.get(key)
-    for place, turn in enumerate(turns if key == "messages" and isinstance(turns, list) else ()):
-        content = turn.get(text_key) if isinstance(turn, dict) else None
-        for number, part in enumerate(content if isinstance(content, list) else ()):
-            if isinstance(part, dict):
-                yield (key, place, text_key, number), part
 
 
 def _form(raw: dict[str, Any]) -> tuple[str, str, str]:
