@@ -22,7 +22,7 @@ def read_geometry(folder: Path) -> VisionGeometry:
     Raises:
         TaoError: RUN_MODEL_UNSUPPORTED when config.json does not read or describes no Qwen3-VL vision tower.
     """
-    vision = _config(folder).get("vision_config")
+    vision = read_config(folder).get("vision_config")
     if not isinstance(vision, dict) or "patch_size" not in vision:
         raise _unsupported(folder, f"{folder} has no vision tower", "Use a model of the Qwen3-VL family.")
     return VisionGeometry(vision["patch_size"], vision.get("spatial_merge_size", 2), vision.get("temporal_patch_size", 2))
@@ -34,12 +34,17 @@ def read_most_positions(folder: Path) -> int:
     Raises:
         TaoError: RUN_MODEL_UNSUPPORTED when config.json does not read.
     """
-    text = _config(folder).get("text_config")
+    text = read_config(folder).get("text_config")
     positions = text.get("max_position_embeddings") if isinstance(text, dict) else None
     return positions if isinstance(positions, int) and positions > 0 else DEFAULT_POSITIONS
 
 
-def _config(folder: Path) -> dict[str, Any]:
+def read_config(folder: Path) -> dict[str, Any]:
+    """Read a model's config.json.
+
+    Raises:
+        TaoError: RUN_MODEL_UNSUPPORTED when it does not read.
+    """
     path = folder / "config.json"
     try:
         config = json.loads(path.read_text(encoding="utf-8"))

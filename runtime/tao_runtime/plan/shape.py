@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tao_runtime.errors import Finding, TaoError, Where
+from tao_runtime.media.geometry import read_config
 
 # Sizes that transformers' Qwen3VLVisionConfig and Qwen3VLTextConfig give where config.json is silent.
 _VISION_DEFAULTS = {"num_heads": 16, "patch_size": 16, "temporal_patch_size": 2, "spatial_merge_size": 2, "in_channels": 3}
@@ -158,11 +158,11 @@ def read_shape(folder: Path) -> ModelShape:
     Raises:
         TaoError: RUN_MODEL_UNSUPPORTED when config.json is missing, damaged or not a Qwen3-VL's.
     """
-    path = folder / "config.json"
+    config = read_config(folder)
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
         return shape_of(config)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        path = folder / "config.json"
         what = f"{path} does not describe a Qwen3-VL model: {type(error).__name__} {error}"
         fix = "Name the folder of a Qwen3-VL model; its config.json has text_config and vision_config."
         raise TaoError(Finding("RUN_MODEL_UNSUPPORTED", what, Where(file=str(path)), fix)) from None

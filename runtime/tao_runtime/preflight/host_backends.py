@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from tao_runtime.errors import Finding, FixKind, Severity, Where
+from tao_runtime.errors import Finding, FixKind, Severity, TaoError, Where
+from tao_runtime.media.geometry import read_config
 from tao_runtime.preflight.datasets import value_at
 from tao_runtime.preflight.host_part import HostPart, not_checked
 from tao_runtime.preflight.host_request import HostRequest
@@ -126,8 +125,7 @@ def _key_value_heads(request: HostRequest) -> int | None:
     if not isinstance(name, str) or "\0" in name or name.startswith("hf_model://"):
         return None
     try:
-        text: Any = json.loads((Path(name) / "config.json").read_text(encoding="utf-8"))
-        heads = text.get("text_config", text).get("num_key_value_heads")
-    except (OSError, ValueError, AttributeError):  # access checks say what is wrong with the folder
+        heads = read_config(Path(name)).get("text_config", {}).get("num_key_value_heads")
+    except (TaoError, AttributeError):  # access checks say what is wrong with the folder
         return None
     return heads if isinstance(heads, int) else None
