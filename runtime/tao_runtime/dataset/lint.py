@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 FIELD_RULES = ("D1", "D2", "D9", "D10", "D11", "D12", "D13")
 MEDIA_RULES = ("D3", "D4", "D15")
 UNREAD_RULES = ("D1",)
-ALL_RULES = (*FIELD_RULES, *MEDIA_RULES)
+ALL_RULES = tuple(sorted((*FIELD_RULES, *MEDIA_RULES), key=lambda rule: int(rule[1:])))
 ANNOTATIONS_IN_ROOT = "annotations.json"
 
 

@@ -22,6 +22,7 @@ from tao_runtime.hub.needed import ADAPTER_CONFIG, CONFIG
 from tao_runtime.hub.token_ids import token_id_findings
 from tao_runtime.preflight.datasets import value_at
 from tao_runtime.preflight.report import Check
+from tao_runtime.report.text import size
 
 # What this module can find; when none of it is wanted, nobody is asked.
 ACCESS_CODES = tuple(code for code in CODES if code.startswith(("ACCESS_HF", "ACCESS_MODEL")) or code == "ACCESS_NOT_CHECKED")
@@ -65,12 +66,13 @@ class ModelAccess:
             return Check(subject, f"the Hub was not asked about {self.name}; {here}", is_skipped=True)
         if faults:
             return Check(subject, f"{self.name}: {', '.join(dict.fromkeys(faults))}")
-        size = f"{self.total_bytes / 1e9:.2f} GB"
         if self.report is None:
-            return Check(subject, f"{self.folder}: whole, {size}")
+            return Check(subject, f"{self.folder}: whole, {size(self.total_bytes)}")
         gate = "gated, access granted" if self.report.gated else "open"
         commit = (self.report.commit or "an unknown commit")[:12]
-        return Check(subject, f"{self.name} at {commit}: {gate}, {size}, {self.missing_bytes / 1e9:.2f} GB to download")
+        return Check(
+            subject, f"{self.name} at {commit}: {gate}, {size(self.total_bytes)}, {size(self.missing_bytes)} to download"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the facts as plain JSON values, without the findings."""
