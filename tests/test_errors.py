@@ -6,6 +6,12 @@ from tao_runtime.codes import CODES, exit_code_of
 from tao_runtime.errors import Finding, Severity, TaoError, Where, exit_code, in_file, raise_errors, worst_first
 
 
+def test_a_finding_has_the_rule_of_its_code_unless_another_is_given():
+    assert Finding("DATA_MEDIA_MISSING", "x").rule == "D3"
+    assert Finding("DRIFT_STALE", "x").rule is None
+    assert Finding("HOST_NOT_CHECKED", "x", rule="H2").rule == "H2"
+
+
 def test_a_finding_with_an_unlisted_code_is_refused():
     with pytest.raises(ValueError, match="DATA_NO_SUCH_CODE"):
         Finding("DATA_NO_SUCH_CODE", "x")

@@ -78,7 +78,7 @@ class Finding:
         what: the fact, with the received value.
         where: the place.
         fix: one action; for `FixKind.COMMAND` a shell command that works when pasted.
-        rule: number in the table of static rules (`C3`, `D12`, `H3`), None outside that table.
+        rule: number in the table of static rules (`C3`, `D12`, `H3`), None outside that table; left out, it is the code's own.
     """
 
     code: str
@@ -92,6 +92,8 @@ class Finding:
     def __post_init__(self) -> None:
         if self.code not in CODES:
             raise ValueError(f"{self.code} is not in tao_runtime.codes")
+        if self.rule is None:
+            object.__setattr__(self, "rule", CODES[self.code].rule)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as plain JSON values, keys as in schemas/preflight_report.schema.json."""

@@ -137,6 +137,11 @@ def test_a_spec_says_how_frames_are_sampled(data_set, capsys, tmp_path):
     assert (code, document["findings"][0]["code"]) == (2, "USAGE_ARGUMENTS")
 
 
+def test_with_media_nothing_is_skipped(data_set, capsys):
+    _, document = run(capsys, "--dataset", data_set)
+    assert "DATA_MEDIA_NOT_CHECKED" not in [f["code"] for f in document["findings"]]
+
+
 def test_without_media_it_says_that_they_were_not_looked_at(data_set, capsys, tmp_path):
     page = tmp_path / "page.html"
     code, document = run(capsys, "--annotations", data_set / "annotations.json", "--html", page)

@@ -9,9 +9,12 @@ import yaml
 
 from tao_runtime.cli.main import main
 from tao_runtime.data.samples import SampleBuilder
+from tao_runtime.environment import Environment
 from tao_runtime.media.annotations import read_annotations
 from tao_runtime.media.sampling import VisionOptions
 from tao_runtime.models.load import load_tokenizer, vision_geometry
+from tao_runtime.preflight.outlook import look_ahead
+from tao_runtime.spec.build import load_spec
 
 VISION = {"fps": 1.0, "resized_height": 64, "resized_width": 64}
 NAMES = ("bikes.mp4", "carphone_pristine.mp4", "bigbuckbunny.mp4")
@@ -113,6 +116,7 @@ def test_what_is_left_out_is_warned_of(tmp_path, clips, tiny_model_dir, capsys):
     code, document = plan(capsys, write_spec(tmp_path, clips, tiny_model_dir, records))
     (warning,) = document["findings"]
     assert (code, warning["severity"], warning["where"]["record_id"]) == (0, "warning", "r2")
+    assert (warning["code"], warning["rule"]) == ("DATA_TOKENS_NOT_CHECKED", "D6")
     assert "2 records are left out of the count of tokens: DATA_MEDIA_MISSING 2" in warning["what"]
     assert document["data"]["tokens"]["records_left_out"] == {"DATA_MEDIA_MISSING": 2}
     assert document["data"]["num_train_records"] == 4
@@ -141,6 +145,22 @@ def test_tokens_that_can_not_be_counted_are_skipped_with_a_reason(spec, capsys, 
     assert why in finding["what"]
     assert document["data"]["tokens"] is None
     assert document["data"]["num_train_records"] == 7
+
+
+def test_contradicting_sampling_keys_give_no_count(spec):
+    whole = load_spec(spec, "train")
+    vision = whole.custom.vision.model_copy(update={"fps": 1.0, "nframes": 4})
+    both = whole.model_copy(update={"custom": whole.custom.model_copy(update={"vision": vision})})
+    found = {finding.code: finding.what for finding in look_ahead(both, Environment()).findings}
+    assert "vision.fps and vision.nframes are both set" in found["DATA_TOKENS_NOT_CHECKED"]
+
+
+def test_no_records_are_no_plan_and_one_is(tmp_path, clips, tiny_model_dir, capsys):
+    code, document = plan(capsys, write_spec(tmp_path, clips, tiny_model_dir, []))
+    assert (code, [(f["code"], f["rule"]) for f in document["findings"]]) == (4, [("DATA_ANNOTATIONS_EMPTY", "D1")])
+    words = ("--set", "train.train_batch_per_replica=1", "--set", "train.train_policy.mini_batch=1")
+    code, document = plan(capsys, write_spec(tmp_path, clips, tiny_model_dir, [record(0)]), *words)
+    assert (code, document["findings"]) == (0, []), "neither DATA_ANNOTATIONS_EMPTY nor DATA_TOKENS_NOT_CHECKED"
 
 
 def test_a_model_of_another_kind_leaves_the_steps(spec, tmp_path, capsys):

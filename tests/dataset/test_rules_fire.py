@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from tao_runtime.codes import CODES
+from tao_runtime.dataset import lint_fields, lint_media
 from tao_runtime.dataset.lint import lint_annotations
 from tao_runtime.dataset.lint_pairs import compare_sets
-from tao_runtime.errors import Severity
+from tao_runtime.errors import Severity, TaoError
 
 RULES = {"D1", "D2", "D3", "D4", "D9", "D10", "D11", "D12", "D13", "D15"}
 # No file was found for it: ffmpeg gives every stream some rate. `test_a_single_frame_without_any_rate_is_refused` fires it.
@@ -82,6 +83,32 @@ FILES: dict[str, tuple[Input, Input]] = {
     "DATA_VIDEO_AUDIO_FIRST": ([record(video="audio_first.mp4")], [record(video="audio_second.mp4")]),
 }
 
+TWO = {"video": ["plain.mp4", "two_frames.mp4"], "question": "<video><video>?"}
+# Each form that a fault can take has words of its own: code, the form, what is said to do, and the nearest that is none.
+FORMS: list[tuple[str, Input, str, Input]] = [
+    ("DATA_TURNS_MISSING", [record(conversations=[])], "Give it a human and a gpt turn", [record()]),
+    ("DATA_TURNS_MISSING", [record(conversations=[HUMAN])], "Add the missing turn", [record()]),
+    ("DATA_TURNS_ROLES", [record(conversations=[GPT, HUMAN])], "Exchange the first two", [record()]),
+    ("DATA_TURNS_ROLES", [record(conversations=[HUMAN, HUMAN])], "Put the question first", [record(conversations=[HUMAN])]),
+    ("DATA_TURN_NOT_TEXT", [record(answer=3)], 'Write it as text: "3"', [record(answer="3")]),
+    ("DATA_TURN_NOT_TEXT", [record(answer=["3"])], "Write the turn as text", [record(answer="3")]),
+    ("DATA_TURN_NOT_TEXT", [record(answer="a\ud83d")], "Write the turn again", [record(answer="a\U0001f600")]),
+    ("DATA_TAG_COUNT", [record(question="<video><video>?")], "Write <video> 1 times", [record()]),
+    ("DATA_TAG_COUNT", [without(record(), "video")], "Name the media", [without(record(question="?"), "video")]),
+    ("DATA_TAG_MISSING", [record(question="Which?")], "Begin the question with", [record(question="<video><video>?")]),
+    ("DATA_VIDEO_FPS_MISSING", [record(video_fps=None)], "", [record(video_fps="25")]),
+    ("DATA_VIDEO_FPS_INVALID", [record(**TWO, video_fps=[25.0])], "", [record(**TWO, video_fps=[25.0, 25.0])]),
+    ("DATA_ID_DUPLICATE", [record(1), record(1, "<video>\nB?")], "Give one", [record(1), record(2, answer="Right")]),
+    ("DATA_ANSWERS_CONTRADICT", [record(1), record(2, answer="No")], "Decide which", [record(1), record(2, answer="left.")]),
+    ("DATA_MEDIA_MISSING", [record(video="gone.mp4")], "Put the file there", [record()]),
+    ("DATA_MEDIA_MISSING", [record(video="nowhere.mp4")], "Put a file there", [record(video="inside/link.mp4")]),
+    ("DATA_MEDIA_MISSING", [record(video="Plain.mp4")], 'Write "plain.mp4"', [record()]),
+    ("DATA_MEDIA_MISSING", [record(video="Zero_bytes.mp4")], "Put the right file there", [record(video="zero_bytes.mp4")]),
+    ("DATA_MEDIA_PATH_INVALID", [record(video="a://b.mp4")], "Name a file by its path", [record(video="a:/b.mp4")]),
+    ("DATA_MEDIA_PATH_INVALID", [record(video="inside")], "Name a file by its path", [record(video="gone.mp4")]),
+    ("DATA_MEDIA_PATH_INVALID", [record(video=[5])], "Name a file by its path", [record(video=["plain.mp4"])]),
+]
+
 
 def found_codes(folder: Path, media: Path | None, content: Input) -> set[str]:
     """Lint one input; return the codes of what was found, errors and warnings."""
@@ -142,6 +169,7 @@ def media_of_rules(odd_clips, tmp_path_factory) -> Path:
     (folder.parent / "outside.mp4").write_bytes((folder / "plain.mp4").read_bytes())
     (folder / "inside").mkdir()
     (folder / "inside" / "link.mp4").symlink_to("../plain.mp4")
+    (folder / "nowhere.mp4").symlink_to("gone.mp4")
     data = bytearray((folder / "index_first.mp4").read_bytes())
     data[len(data) // 2 : len(data) * 6 // 10] = bytes(len(data) * 6 // 10 - len(data) // 2)
     (folder / "hurt.mp4").write_bytes(data)
@@ -164,6 +192,33 @@ def test_a_rule_fires_on_its_fault_and_is_silent_next_door(tmp_path, media_of_ru
     with_fault, without_fault = fire(code, tmp_path, media_of_rules)
     assert with_fault == {code}
     assert without_fault == set()
+
+
+@pytest.mark.parametrize(
+    ("code", "form", "words", "none"), FORMS, ids=[f"{code}-{place}" for place, (code, *_) in enumerate(FORMS)]
+)
+def test_each_form_of_a_fault_is_told_in_its_own_words(tmp_path, media_of_rules, code, form, words, none):
+    assert code in found_codes(tmp_path, media_of_rules, form)
+    findings = [f for f in lint_annotations(tmp_path / "a.json", media_of_rules).findings if f.code == code]
+    assert [words in f"{f.what} {f.fix}" for f in findings] == [True]  # a command takes the place of what it does
+    assert code not in found_codes(tmp_path, media_of_rules, none)
+
+
+# Records in their usual form are passed by a fast way, which does not come to these checks.
+OF_FIELDS = [code for code in FILES if CODES[code].rule in {"D2", "D10", "D11", "D12"}]
+
+
+@pytest.mark.parametrize("code", OF_FIELDS)
+def test_the_checks_that_the_fast_way_leaves_out_are_silent_too(tmp_path, media_of_rules, monkeypatch, code):
+    monkeypatch.setattr(lint_fields, "plain_parts", lambda _: None)
+    with_fault, without_fault = fire(code, tmp_path, media_of_rules)
+    assert with_fault == {code}
+    assert without_fault == set()
+
+
+def test_a_file_that_goes_away_while_it_is_looked_at(tmp_path):
+    with pytest.raises(TaoError, match="DATA_MEDIA_MISSING"):
+        lint_media._state_of(str(tmp_path / "gone.mp4"))
 
 
 def test_a_single_frame_without_any_rate_is_refused(tmp_path, media_of_rules, monkeypatch):

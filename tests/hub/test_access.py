@@ -3,6 +3,8 @@
 import itertools
 import json
 import os
+import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -17,7 +19,8 @@ from hub.model_content import model_files
 from tao_runtime.environment import REDACTED, Environment
 from tao_runtime.errors import Severity
 from tao_runtime.hub.access import AccessReport, check_access
-from tao_runtime.hub.connection import Limits
+from tao_runtime.hub.connection import Limits, classify
+from tao_runtime.hub.findings import Asking, finding_of
 from tao_runtime.hub.names import HubModel
 
 NAME = "nvidia/Cosmos-Tiny"
@@ -281,6 +284,39 @@ def test_tls_that_is_no_tls(hub, anonymous):
 def test_what_is_no_hub(hub, anonymous, body):
     hub.page("/api/models/", body)
     assert only(check_access(MODEL, anonymous, limits=QUICK)).code == "ACCESS_HF_NOT_A_HUB"
+
+
+def test_an_answer_is_known_by_its_code_and_without_one_by_its_status(hub, anonymous):
+    hub.add(NAME, FILES)
+    hub.answer("index.json", 404, X_Error_Code="EntryNotFound", times=1)
+    assert only(check_access(MODEL, anonymous, limits=QUICK)).code == "ACCESS_HF_FILES_MISSING"
+    for status, code in ((401, "ACCESS_HF_TOKEN_INVALID"), (404, "ACCESS_HF_REPO_NOT_FOUND"), (408, "ACCESS_HF_SERVER_ERROR")):
+        hub.faults.clear()
+        hub.answer("/api/models/", status)
+        assert only(check_access(MODEL, anonymous, limits=QUICK)).code == code
+
+
+def test_a_failure_is_known_by_its_class_at_whatever_depth():
+    from huggingface_hub import get_session
+    from huggingface_hub.errors import FileMetadataError
+
+    # The library changes its HTTP client between versions: httpx, httpx2.
+    http = sys.modules[type(get_session()).__module__.partition(".")[0]]
+    told = {
+        "ACCESS_HF_NAME_UNRESOLVED": [socket.gaierror()],
+        "ACCESS_HF_REFUSED": [ConnectionRefusedError()],
+        "ACCESS_HF_SLOW": [TimeoutError(), http.ReadTimeout("slow")],
+        "ACCESS_HF_UNREACHABLE": [ssl.SSLError(), ConnectionResetError(), http.ReadError("cut"), http.InvalidURL("http://")],
+        "ACCESS_HF_NOT_A_HUB": [FileMetadataError("no commit"), ValueError(), KeyError("sha"), TypeError(), AttributeError()],
+    }
+    for code, errors in told.items():
+        for error in errors:
+            around = RuntimeError("around it")
+            around.__cause__ = error
+            trouble = classify(around, None)
+            assert trouble is not None, error
+            assert finding_of(trouble, Asking(MODEL, "http://hub", None)).code == code, error
+    assert classify(RuntimeError("a fault of ours"), None) is None
 
 
 def test_an_index_that_is_none(hub, anonymous):

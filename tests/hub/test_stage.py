@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from hub.model_content import model_files
 from hub.staging import FILES, NAME, NEEDED, SHARD, URI, assert_whole, damage, refused, stage
 
 from tao_runtime.environment import Environment
+from tao_runtime.errors import TaoError
 from tao_runtime.hub.access import check_access
 from tao_runtime.hub.cache import ModelCache
 from tao_runtime.hub.names import parse_model
@@ -232,6 +234,24 @@ def test_a_cdn_that_would_compress_is_told_not_to(hub, anonymous):
     assert_whole(stage(anonymous))
     assert "tokenizer.json" in hub.compressed, "small files may come compressed"
     assert not [name for name in hub.compressed if name.endswith(".safetensors")]
+
+
+def test_a_small_file_that_came_wrong_once_is_fetched_anew(hub, anonymous):
+    assert "ACCESS_MODEL_DAMAGED" not in codes_after(hub, anonymous, times=1)
+    hub.faults.clear()
+    assert codes_after(hub, anonymous, times=2) == ["ACCESS_MODEL_DAMAGED"]
+
+
+def codes_after(hub, environment, times):
+    """Stage a model anew, one small file of which comes wrong some times."""
+    shutil.rmtree(environment.hf_hub_cache, ignore_errors=True)
+    hub.add(NAME, FILES)
+    hub.shape_body("/tokenizer.json", lambda body: b"x" * len(body), times=times)
+    try:
+        assert_whole(stage(environment))
+    except TaoError as error:
+        return [finding.code for finding in error.findings]
+    return []
 
 
 def test_small_files_with_another_hash_do_not_stay(hub, anonymous):

@@ -4,10 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hub.conftest import QUICK
 from hub.staging import FILES, NAME, NEEDED, SHARD, URI, assert_whole, damage, refused, stage
 
 from tao_runtime.errors import Severity
+from tao_runtime.hub.access import check_access
 from tao_runtime.hub.cache import ModelCache
+from tao_runtime.hub.names import HubModel
 
 
 def test_offline_with_a_complete_snapshot_works_and_asks_nothing(hub, anonymous):
@@ -36,8 +39,8 @@ def test_offline_with_an_incomplete_snapshot_names_what_is_missing(hub, anonymou
 def test_offline_with_a_damaged_snapshot_says_so(hub, anonymous):
     hub.add(NAME, FILES)
     damage(stage(anonymous).folder / SHARD, bytes(len(FILES[SHARD])))
-    (finding,) = refused(replace(anonymous, hf_hub_offline=True))
-    assert finding.code == "ACCESS_MODEL_DAMAGED"
+    # Nothing is missing: ACCESS_MODEL_INCOMPLETE is not said.
+    assert [finding.code for finding in refused(replace(anonymous, hf_hub_offline=True))] == ["ACCESS_MODEL_DAMAGED"]
 
 
 def test_offline_with_nothing_says_so(anonymous):
@@ -108,6 +111,17 @@ def test_what_interrupted_downloads_of_the_library_left_is_pointed_out(hub, anon
     (blobs / "0123.abcd.incomplete").write_bytes(bytes(777))
     (finding,) = refused(anonymous)
     assert "777 bytes are left over" in finding.fix
+
+
+def test_a_disk_that_fills_up_on_the_way(hub, anonymous):
+    repository = hub.add(NAME, FILES)
+    cache = ModelCache(anonymous.hf_hub_cache, NAME)
+    (shard,) = [file for file in check_access(HubModel(NAME), anonymous, limits=QUICK).files if file.path == SHARD]
+    cache.partial(shard).parent.mkdir(parents=True)
+    cache.partial(shard).symlink_to("/dev/full")  # the kernel's own "no space left on device"
+    assert [finding.code for finding in refused(anonymous)] == ["HOST_DISK_MODEL"]
+    cache.partial(shard).unlink()
+    assert stage(anonymous).commit == repository.refs["main"]
 
 
 @pytest.mark.parametrize("folder", ["/sys/hub", "/proc/version/hub"])

@@ -260,7 +260,7 @@ def test_a_file_larger_than_the_window_is_read_in_pieces(tmp_path, monkeypatch):
 
 def test_many_faults_are_bounded_and_counted(tmp_path):
     read = read_annotations(write(tmp_path, "a.jsonl", json.dumps(RECORDS[0]) + "\n{" * 5000))
-    assert len(read.findings) == jsonscan.MAX_FAULTS_SHOWN + 1
+    assert [finding.code for finding in read.findings] == ["DATA_ANNOTATIONS_SYNTAX"] * (jsonscan.MAX_FAULTS_SHOWN + 1)
     assert "4900 more" in read.findings[-1].what
 
 

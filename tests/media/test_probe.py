@@ -63,6 +63,10 @@ def test_a_constant_rate_needs_no_table_of_times(odd_clips):
     assert facts.time_s(10) == pytest.approx(0.4)
 
 
+def test_the_rate_of_the_header_is_enough_for_a_single_frame(odd_clips):
+    assert probe_video(odd_clips / "one_frame.mp4").average_fps == 25.0, "else DATA_VIDEO_NO_RATE"
+
+
 def test_one_and_two_frames(odd_clips):
     assert probe_video(odd_clips / "one_frame.mp4").num_frames == 1
     assert probe_video(odd_clips / "one_frame.mp4").duration_s == pytest.approx(0.04)

@@ -121,6 +121,7 @@ def test_a_template_in_the_tokenizers_config(folder, tmp_path, as_list):
 def test_what_does_not_read_is_named(tiny_model_dir, tmp_path, name, content, code):
     copy = tmp_path / "model"
     shutil.copytree(tiny_model_dir, copy)
+    assert load_model_text(copy)
     if content is None:
         (copy / name).unlink()
     else:

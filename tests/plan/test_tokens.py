@@ -60,11 +60,13 @@ def test_records_are_not_held(counter, clips):
     assert len(taken) == tokens.CHUNK_RECORDS
 
 
-def test_without_a_media_folder_only_texts_are_counted(counter):
+def test_without_a_media_folder_only_texts_are_counted(counter, clips):
     talk, seen = count_records([record(video=None, question="Hi?"), record(1)], None, counter)
     assert talk.tokens.vision == 0
     assert seen.tokens is None
     assert [f.code for f in seen.faults] == ["DATA_MEDIA_NOT_CHECKED"]
+    (with_folder,) = count_records([record(1)], clips, counter)
+    assert with_folder.faults == ()
 
 
 @pytest.mark.parametrize(
@@ -76,12 +78,15 @@ def test_without_a_media_folder_only_texts_are_counted(counter):
         ({"video": None, "image": "none.png", "question": "<image>x"}, "DATA_MEDIA_MISSING"),
         ({"question": "<video><video>x"}, "DATA_TAG_COUNT"),
         ({"question": "<video><|im_end|>"}, "DATA_LITERAL_TOKENS"),
+        ({"conversations": [{"from": "human", "value": "<video>x"}]}, "DATA_TURNS_MISSING"),
+        ({"conversations": [{"from": "gpt", "value": "left"}]}, "DATA_TURNS_MISSING"),
     ],
 )
 def test_faults_are_returned_with_the_record(counter, clips, bad, code):
     (counted,) = count_records([record(3, **bad)], clips, counter)
     assert counted.tokens is None
     assert [(f.code, f.where.record_index, f.where.record_id) for f in counted.faults] == [(code, 3, "r3")]
+    assert next(count_records([record(3)], clips, counter)).faults == ()
 
 
 def test_a_prompt_ends_where_the_answer_begins(counter, clips):

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from platform_fixtures.fake_nvml import GIB, FakeGpu, gpus
 from platform_fixtures.host_bench import Bench, codes, listening, silent_socket
-from platform_fixtures.recorded_cluster import NAMESPACE, node, serving_cluster, version
+from platform_fixtures.recorded_cluster import NAMESPACE, namespace, node, serving_cluster, version
 
 from tao_runtime.errors import Finding, FixKind
 from tao_runtime.preflight import host_backends, host_files, host_part
@@ -351,6 +351,70 @@ CASES: dict[str, Pair] = {
 }
 # What a run needs is held against the machine in test_host_needs.py; a download that does not fit is in tests/hub.
 ELSEWHERE = {"HOST_NOT_CHECKED", "HOST_DISK_MODEL", "HOST_DISK_SMALL", "HOST_GPU_MEMORY"}
+
+
+def kubernetes_answers(path: str, status: int, reason: str) -> Check:
+    return kubernetes(lambda cluster: cluster.refuse(path, status, reason))
+
+
+def dying_namespace(cluster: object) -> None:
+    cluster.answers[f"/api/v1/namespaces/{NAMESPACE}"] = namespace(NAMESPACE, "Terminating")
+
+
+def path_seen_by_srun(said: str, exit_code: int) -> Check:
+    """Put a stand-in for srun before the real one: HOST_PATH_NOT_SHARED is fired by a real job above."""
+
+    def check(bench: Bench) -> Findings:
+        bench.program("srun", f"{said}; exit {exit_code}")
+        bench.slurm()
+        bench.spec["native"] = {"device": "cpu"}
+        return slurm_part(bench.request("slurm", asks_nodes=True)).findings
+
+    return check
+
+
+A100 = FakeGpu("GPU-1", "NVIDIA A100-SXM4-80GB", capability=(8, 0))
+# Where several faults look alike, each also has to be silent on the others: code, another that fires, where it is silent.
+APART: list[tuple[str, Check, Check]] = [
+    ("HOST_DOCKER_SILENT", docker_that_hangs, CASES["HOST_DOCKER_DOWN"].fires),
+    ("HOST_DOCKER_PERMISSION", docker_as_nobody, CASES["HOST_DOCKER_DOWN"].fires),
+    ("HOST_DOCKER_GPU_RUNTIME", CASES["HOST_DOCKER_GPU_RUNTIME"].fires, docker),
+    ("HOST_KUBERNETES_REFUSED", kubernetes_answers("/version/", 401, "No"), kubernetes_answers("/version/", 500, "No")),
+    ("HOST_KUBERNETES_DOWN", kubernetes_answers("/version/", 500, "No"), kubernetes_answers("/version/", 401, "No")),
+    (
+        "HOST_KUBERNETES_NAMESPACE",
+        kubernetes(dying_namespace),
+        kubernetes_answers(f"/api/v1/namespaces/{NAMESPACE}", 403, "No"),
+    ),
+    ("HOST_SLURM_REFUSED", slurm_account("sbatch: error: QOS", 1), slurm_account(UNKNOWN_ACCOUNT, 1)),
+    ("HOST_SLURM_ACCOUNT", slurm_account(UNKNOWN_ACCOUNT, 1), slurm_account("sbatch: error: QOS", 1)),
+    ("HOST_PATH_NOT_SHARED", path_seen_by_srun("echo r /data", 0), path_seen_by_srun("echo r /data", 1)),
+    ("HOST_GPU_ARCHITECTURE", machine(V100, backend="cosmos-rl"), machine(A100, backend="cosmos-rl")),
+]
+
+
+@pytest.mark.parametrize(("code", "fires", "silent"), APART, ids=[f"{code}-{n}" for n, (code, *_) in enumerate(APART)])
+def test_the_code_is_told_from_what_looks_alike(
+    request: pytest.FixtureRequest, tmp_path: Path, code: str, fires: Check, silent: Check
+) -> None:
+    found = []
+    for number, check in enumerate((fires, silent)):
+        (tmp_path / str(number)).mkdir()
+        with pytest.MonkeyPatch.context() as changes:
+            found.append(codes(check(Bench(request, changes, tmp_path / str(number)))))
+    assert [code in some for some in found] == [True, False]
+
+
+def test_an_engine_that_docker_host_names_is_not_started_by_us(bench: Bench) -> None:
+    (finding,) = [one for one in CASES["HOST_DOCKER_DOWN"].fires(bench) if one.code == "HOST_DOCKER_DOWN"]
+    assert finding.where.host == os.environ["DOCKER_HOST"]
+    assert "unset DOCKER_HOST" in finding.fix
+
+
+def test_one_process_needs_no_port(bench: Bench) -> None:
+    part = ports_part(bench.request())
+    assert [check.outcome for check in part.checks] == ["the launch needs no fixed port"], "and no HOST_PORT_TAKEN"
+    assert part.findings == ()
 
 
 def test_every_host_code_has_its_pair() -> None:
