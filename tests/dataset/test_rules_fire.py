@@ -86,6 +86,8 @@ FILES: dict[str, tuple[Input, Input]] = {
 TWO = {"video": ["plain.mp4", "two_frames.mp4"], "question": "<video><video>?"}
 # Each form that a fault can take has words of its own: code, the form, what is said to do, and the nearest that is none.
 FORMS: list[tuple[str, Input, str, Input]] = [
+    ("DATA_ANNOTATIONS_EMPTY", "", "the file has no text", WHOLE),
+    ("DATA_ANNOTATIONS_EMPTY", "[]", "Write at least one record", WHOLE),
     ("DATA_TURNS_MISSING", [record(conversations=[])], "Give it a human and a gpt turn", [record()]),
     ("DATA_TURNS_MISSING", [record(conversations=[HUMAN])], "Add the missing turn", [record()]),
     ("DATA_TURNS_ROLES", [record(conversations=[GPT, HUMAN])], "Exchange the first two", [record()]),
@@ -97,7 +99,8 @@ FORMS: list[tuple[str, Input, str, Input]] = [
     ("DATA_TAG_COUNT", [without(record(), "video")], "Name the media", [without(record(question="?"), "video")]),
     ("DATA_TAG_MISSING", [record(question="Which?")], "Begin the question with", [record(question="<video><video>?")]),
     ("DATA_VIDEO_FPS_MISSING", [record(video_fps=None)], "", [record(video_fps="25")]),
-    ("DATA_VIDEO_FPS_INVALID", [record(**TWO, video_fps=[25.0])], "", [record(**TWO, video_fps=[25.0, 25.0])]),
+    ("DATA_VIDEO_FPS_INVALID", [record(video_fps=[0.0])], "not a number above 0", [record(video_fps=[25.0])]),
+    ("DATA_VIDEO_FPS_INVALID", [record(**TWO, video_fps=[9.0])], "1 numbers for 2", [record(**TWO, video_fps=[25.0, 25.0])]),
     ("DATA_ID_DUPLICATE", [record(1), record(1, "<video>\nB?")], "Give one", [record(1), record(2, answer="Right")]),
     ("DATA_ANSWERS_CONTRADICT", [record(1), record(2, answer="No")], "Decide which", [record(1), record(2, answer="left.")]),
     ("DATA_MEDIA_MISSING", [record(video="gone.mp4")], "Put the file there", [record()]),

@@ -158,3 +158,26 @@ def test_images_keep_their_size_within_the_bounds():
     assert image_size(480, 640, VisionOptions()) == (480, 640)
     assert image_size(100, 100, VisionOptions()) == (96, 96)
     assert image_size(1080, 1920, VisionOptions(max_pixels=200_704)) == (320, 576)
+
+
+@pytest.mark.parametrize(
+    ("available", "options", "key", "words", "good"),
+    [
+        (
+            1,
+            VisionOptions(nframes=4),
+            None,
+            "the video has 1 frame; no sampling takes fewer than 2",
+            (2, VisionOptions(nframes=2)),
+        ),
+        (3, VisionOptions(nframes=4), "vision.nframes", "from 2 to 2 are possible", (4, VisionOptions(nframes=4))),
+        (9, VisionOptions(max_frames=1), "vision.max_frames", "leaves 0 frames of 9", (9, VisionOptions(max_frames=2))),
+    ],
+)
+def test_what_keeps_frames_from_being_taken_is_told(available, options, key, words, good):
+    with pytest.raises(TaoError) as caught:
+        num_frames(available, 25.0, options)
+    (finding,) = caught.value.findings
+    assert (finding.code, finding.rule, finding.where.key) == ("DATA_TOO_FEW_FRAMES", "D5", key)
+    assert words in finding.what
+    assert num_frames(good[0], 25.0, good[1]) >= 2

@@ -17,7 +17,7 @@ def run_mutants(folder: Path, tests: Sequence[str], *, share: str = "1/1", like:
     Args:
         folder: takes the result file.
         tests: paths below tests/.
-        share: `N/M` takes the N-th of every M mutants.
+        share: `N/M` takes the N-th of M parts.
         like: regular expression that a mutant's name has to match.
 
     Returns:
