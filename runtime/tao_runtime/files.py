@@ -82,6 +82,13 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def nearest_existing(path: Path) -> Path:
+    """Return the path, or the nearest folder above it that is there; one that hides behind a closed folder is not there."""
+    absolute = path.absolute()
+    # Path.exists raises where a folder above may not be entered; this one says no.
+    return next(one for one in (absolute, *absolute.parents) if os.path.exists(one))  # noqa: PTH110
+
+
 def _mode_for_new_file() -> int:
     umask = os.umask(0)
     os.umask(umask)

@@ -175,7 +175,8 @@ def test_every_fault_at_once_and_nothing_written(capsys, tmp_path, write_spec, a
         ({"model.model_name": "/nowhere/model"}, "ACCESS_MODEL_FOLDER_MISSING"),
         ({"model.model_name": "hf_model://no-owner"}, "SPEC_MODEL_NAME"),
         ({"model.enable_lora": True, "model.base_model_path": "x"}, "SPEC_ADAPTER_SWITCH"),
-        ({"results_dir": __file__}, "USAGE_OUTPUT_UNWRITABLE"),
+        ({"results_dir": __file__}, "SPEC_OUTPUT_UNWRITABLE"),
+        ({"model.max_length": 1024, "generation.max_tokens": 980, "vision.nframes": 6, "vision.fps": None}, "DATA_SAMPLE_TOO_LONG"),
     ],
 )
 @pytest.mark.parametrize("words", [(), ("--dry-run",)])

@@ -159,6 +159,35 @@ def test_a_download_that_was_cut_is_made_whole_and_a_damaged_copy_is_replaced(ru
     assert (code, "downloaded again" in talk) == (0, True)
 
 
+def test_a_model_that_can_not_read_the_records_is_known_before_its_weights_come(run, hub, spec, tmp_path, weights_dir):
+    files = {path.name: path.read_bytes() for path in weights_dir.iterdir()}
+    config = json.loads(files["config.json"])
+    config["image_token_id"], config["video_token_id"] = config["video_token_id"], config["image_token_id"]
+    hub.add(NAME, files | {"config.json": json.dumps(config).encode()}, gated="auto", accepted={"ada"})
+    code, document, _ = run("train", "--spec", spec)
+    assert (code, [f["code"] for f in document["findings"]]) == (5, ["ACCESS_MODEL_TOKENIZER"])
+    assert weights_sent(hub) == 0
+    hub.add(NAME, files, gated="auto", accepted={"ada"})
+    code, document, _ = run("train", "--spec", spec, "--set", "policy.model_max_length=30")
+    assert (code, {f["code"] for f in document["findings"] if f["severity"] == "error"}) == (4, {"DATA_SAMPLE_TOO_LONG"})
+    assert weights_sent(hub) == 0
+    code, document, _ = run("train", "--spec", spec, "--dry-run")
+    assert code == 0, "config and tokenizer are here now, so the records were counted"
+    assert "DATA_TOKENS_NOT_CHECKED" not in {f["code"] for f in document["findings"]}
+
+
+def test_a_dry_run_without_the_model_says_that_tokens_were_not_counted(run, spec):
+    code, document, _ = run("train", "--spec", spec, "--dry-run")
+    found = {f["code"]: f["severity"] for f in document["findings"]}
+    assert (code, found["DATA_TOKENS_NOT_CHECKED"]) == (0, "skipped")
+
+
+def test_the_hub_is_asked_about_a_model_once(run, hub, spec):
+    assert run("train", "--spec", spec, "--set", "train.max_num_steps=1")[0] == 0
+    # The second listing is the library's own, while it downloads the small files.
+    assert (len(hub.asked("/api/whoami-v2")), len(hub.asked(f"/api/models/{NAME}"))) == (1, 2)
+
+
 def test_a_swapped_tokenizer_ends_with_its_code_not_with_an_internal_error(trainer, weights_dir, qwen_tokenizer_dir, tmp_path):
     from tao_runtime.errors import TaoError
 
@@ -169,5 +198,5 @@ def test_a_swapped_tokenizer_ends_with_its_code_not_with_an_internal_error(train
     (folder / "config.json").write_text(json.dumps(config))
     with pytest.raises(TaoError) as caught:
         trainer.run("run", f"policy.model_name_or_path={folder}", "native.init=pretrained", "train.max_num_steps=1")
-    assert [finding.code for finding in caught.value.findings] == ["ACCESS_MODEL_TOKENIZER"]
+    assert [f.code for f in caught.value.findings if f.severity == "error"] == ["ACCESS_MODEL_TOKENIZER"]
     assert caught.value.exit_code == 5

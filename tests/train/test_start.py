@@ -1,6 +1,8 @@
 """What is refused before a run, what is only said, and what status.json holds when nothing could start."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -79,7 +81,67 @@ def test_keys_without_effect_are_said(trainer, capsys):
 def test_a_file_where_the_results_folder_should_be_is_refused(trainer):
     (trainer.folder / "file").write_text("")
     error = refused(trainer, f"train.output_dir={trainer.folder / 'file' / 'runs'}")
-    assert [finding.code for finding in error.findings if finding.severity == "error"] == ["USAGE_OUTPUT_UNWRITABLE"]
+    assert [(f.code, f.rule) for f in error.findings if f.severity == "error"] == [("SPEC_OUTPUT_UNWRITABLE", "C13")]
+
+
+AS_NOBODY = """
+import os, sys, tempfile
+from pathlib import Path
+from tao_runtime.cli.main import main
+top = Path(tempfile.mkdtemp(dir="/tmp"))
+top.chmod(0o777)
+(top / "hidden").mkdir(mode=0o700)
+os.environ["TAO_CACHE_DIR"] = str(top / "cache")
+words = ["train", "--spec", sys.argv[1], "--dry-run", "--json"]
+sys.stdout = open(os.devnull, "w")
+assert main(words) == 0  # imports everything, while the interpreter's own folder may be read
+sys.stdout = sys.__stdout__
+(top / "cache").chmod(0o777)
+if os.geteuid() == 0:
+    os.setuid(65534)
+else:
+    (top / "hidden").chmod(0)
+sys.exit(main([*words, "--set", f"results_dir={top / 'hidden' / 'run'}"]))
+"""
+
+
+def test_a_results_folder_behind_a_closed_one_is_the_same_fault_as_before_launch(trainer, data_dir, tiny_model_dir):
+    for folder in (trainer.folder, data_dir, tiny_model_dir):
+        for one in (folder, *folder.parents[:2]):
+            one.chmod(one.stat().st_mode | 0o055)
+    command = [sys.executable, "-c", AS_NOBODY, str(trainer.spec())]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = [f["code"] for f in json.loads(done.stdout)["findings"] if f["severity"] == "error"]
+    assert (done.returncode, found) == (3, ["SPEC_OUTPUT_UNWRITABLE"]), done.stderr
+
+
+def test_records_too_long_for_the_spec_are_named_at_the_start_with_every_other_fault(trainer):
+    error = refused(
+        trainer, "policy.model_max_length=40", "train.param_dtype=float16", "custom.vision.nframes=8", "policy.lora.r=4"
+    )
+    found = [f for f in error.findings if f.severity == "error"]
+    assert {f.code for f in found} == {"SPEC_NATIVE_DTYPE", "DATA_TOO_FEW_FRAMES"}
+    error = refused(trainer, "policy.model_max_length=40", "train.param_dtype=float16")
+    found = [f for f in error.findings if f.code == "DATA_SAMPLE_TOO_LONG"]
+    assert len(found) > 3
+    assert {f.fix for f in found} == {"--set policy.model_max_length=1024"}
+    assert "SPEC_NATIVE_DTYPE" in {f.code for f in error.findings}
+    assert not list((trainer.folder / "run").glob("2*")), "nothing was started"
+    assert trainer.run("run", "policy.model_max_length=1024", "train.max_num_steps=1").outcome.step == 1
+
+
+def test_frames_that_will_be_sampled_must_decode_and_no_others(trainer, odd_clips, tmp_path):
+    data = bytearray((odd_clips / "index_first.mp4").read_bytes())
+    data[int(len(data) * 0.85) :] = bytes(len(data) - int(len(data) * 0.85))
+    (tmp_path / "hurt.mp4").write_bytes(data)
+    turns = [{"from": "human", "value": "<video>\nWhich way?"}, {"from": "gpt", "value": "left"}]
+    records = [{"id": str(n), "video": "hurt.mp4", "video_fps": 25.0, "conversations": turns} for n in range(2)]
+    (tmp_path / "annotations.json").write_text(json.dumps(records))
+    dataset = "custom.train_dataset"
+    places = (f"{dataset}.annotation_path={tmp_path / 'annotations.json'}", f"{dataset}.media_path={tmp_path}")
+    assert "DATA_VIDEO_FRAMES_LOST" in {f.code for f in refused(trainer, *places).findings}
+    spec = trainer.spec("run", *places, "custom.vision.video_end=4.0")
+    assert run_training(load_spec(spec, "train"), ALONE, dry_run=True).job.plan.num_train_records == 2
 
 
 def test_a_dry_run_prints_plan_and_choices_and_writes_nothing(trainer, capsys):

@@ -9,7 +9,7 @@ from pathlib import Path
 from tao_runtime.config.evaluate import EvaluateSpec
 from tao_runtime.config.train import TrainSpec
 from tao_runtime.dataset.collector import Collector
-from tao_runtime.errors import Finding, FixKind, Severity, TaoError
+from tao_runtime.errors import Finding, FixKind, Severity, TaoError, Where
 from tao_runtime.media.annotations import MediaRef, Record, record_of, scan_records
 from tao_runtime.media.conversation import Purpose
 from tao_runtime.media.probe import VideoFacts
@@ -20,6 +20,7 @@ TOKEN_RULES = ("D5", "D6", "D7", "D8", "D14")
 # What sampling itself finds wrong; every other fault that keeps a record from being counted belongs to another rule.
 _SAMPLING_CODES = frozenset({"DATA_TOO_FEW_FRAMES", "DATA_TIME_RANGE", "DATA_ASPECT_RATIO", "DATA_PIXEL_BOUNDS"})
 TOKEN_CODES = (*sorted(_SAMPLING_CODES), "DATA_SAMPLE_TOO_LONG", "DATA_PIXEL_FLOOR", "DATA_ANSWER_CUT")
+_RULES = f"{', '.join(TOKEN_RULES[:-1])} and {TOKEN_RULES[-1]}"
 _ROUND_TO = 1024
 _TOKEN_AREA_PX = 32 * 32
 
@@ -39,6 +40,7 @@ class Reading:
         length_key: spec path that limits it.
         reserved: tokens of that limit that are kept for the answer.
         cuts: an over-long text loses its end instead of being refused.
+        tokenizer: name of another model whose tokenizer is taken; None takes the model's own.
     """
 
     model: str
@@ -51,6 +53,7 @@ class Reading:
     length_key: str
     reserved: int = 0
     cuts: bool = False
+    tokenizer: str | None = None
 
 
 def reading_of(spec: object, backend: str | None = None) -> Reading | None:
@@ -92,6 +95,7 @@ def _evaluation_reading(spec: EvaluateSpec) -> Reading:
         max_length=spec.model.max_length - spec.generation.max_tokens,
         length_key="model.max_length",
         reserved=spec.generation.max_tokens,
+        tokenizer=spec.model.tokenizer_model_name,
     )
 
 
@@ -256,6 +260,13 @@ def counted_records(
     for counted in count_records(records, folder, counter, checks.facts, checks.reading.purpose):
         checks.take(counted)
         yield counted
+
+
+def not_counted(why: str, fix: str) -> Finding:
+    """Return the finding that tokens were not counted, which is no pass."""
+    kind = FixKind.COMMAND if fix.startswith("hf download") else FixKind.MANUAL
+    what = f"the tokens of records were not counted (rules {_RULES}): {why}"
+    return Finding("DATA_TOKENS_NOT_CHECKED", what, Where(), fix, Severity.SKIPPED, kind, "D6")
 
 
 def _set(*changes: str) -> tuple[str, FixKind]:

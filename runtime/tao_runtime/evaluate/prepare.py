@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +11,14 @@ from typing import Any
 
 from tao_runtime.config.evaluate import EvaluateSpec
 from tao_runtime.dataset.lint import lint_annotations
+from tao_runtime.dataset.lint_launch import check_reading
+from tao_runtime.dataset.lint_tokens import reading_of
 from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, FixKind, Severity, Where, raise_errors, worst_first
 from tao_runtime.files import sha256_of
-from tao_runtime.hub.sources import ModelSource, WantedModel, access_findings, bring_model
-from tao_runtime.hub.token_ids import token_id_findings
+from tao_runtime.hub.sources import AskedModel, ModelSource, WantedModel, ask_for_model, bring_model
 from tao_runtime.media.annotations import Record, read_annotations
+from tao_runtime.spec.on_disk import unwritable
 
 ADAPTER_CONFIG = "adapter_config.json"
 MODEL, BASE, TOKENIZER = "model.model_name", "model.base_model_path", "model.tokenizer_model_name"
@@ -99,23 +100,25 @@ def prepare_evaluation(spec: EvaluateSpec, environment: Environment, *, dry_run:
         TaoError: with every fault that could be found.
     """
     annotations, media_dir = _data_paths(spec)
-    shard = _shard(spec, environment)
+    shard, reading = _shard(spec, environment), reading_of(spec)
+    asked = {one.key: ask_for_model(one, environment) for one in wanted_models(spec)}
+    result = lint_annotations(annotations, media_dir, vision=None if reading is None else reading.options)
     findings = [*_unsupported(spec), *_shard_faults(spec, environment, shard), *_output_faults(spec)]
-    findings += _model_faults(spec, environment)
-    findings += lint_annotations(annotations, media_dir).findings
-    raise_errors(findings)
-    models = {one.key: bring_model(one, environment, dry_run=dry_run) for one in wanted_models(spec)}
+    findings += [*(finding for one in asked.values() for finding in one.findings), *result.findings]
+    findings += _switch_faults(spec, _is_adapter(asked[MODEL]))
+    findings = check_reading(findings, [result], reading, _readers(asked), environment, dry_run=dry_run)
+    models = {key: bring_model(one, environment, dry_run=dry_run) for key, one in asked.items()}
     if not dry_run:
-        raise_errors(_staged_faults(spec, models))
+        raise_errors(_switch_faults(spec, (models[MODEL].folder / ADAPTER_CONFIG).is_file()))
     findings += [finding for source in models.values() for finding in source.findings]
     records = read_annotations(annotations).records
-    asked = tuple(records if spec.evaluation.limit < 0 else records[: spec.evaluation.limit])
+    chosen = tuple(records if spec.evaluation.limit < 0 else records[: spec.evaluation.limit])
     return EvaluateJob(
         spec=spec,
         output_dir=output_dir_of(spec),
         models=models,
         media_dir=media_dir,
-        records=asked,
+        records=chosen,
         shard=shard,
         fingerprint=_fingerprint(spec, annotations, models),
         findings=tuple(worst_first(findings)),
@@ -170,37 +173,34 @@ def wanted_models(spec: EvaluateSpec) -> list[WantedModel]:
     return wanted
 
 
-def _model_faults(spec: EvaluateSpec, environment: Environment) -> list[Finding]:
-    """Say what stands in the way of the models, and whether enable_lora fits a model folder; a Hub model shows that later."""
-    found = [finding for wanted in wanted_models(spec) for finding in access_findings(wanted, environment)]
-    folder = Path(spec.model.model_name)
-    return [*found, *_switch_faults(spec, folder)] if folder.is_dir() else found
+def _readers(asked: Mapping[str, AskedModel]) -> list[AskedModel]:
+    """Return the models whose config and tokenizer read the records: an adapter's are its base's."""
+    return [asked[BASE if BASE in asked else MODEL], *([asked[TOKENIZER]] if TOKENIZER in asked else [])]
 
 
-def _staged_faults(spec: EvaluateSpec, models: Mapping[str, ModelSource]) -> list[Finding]:
-    """Look into the folders that were staged: adapter or model, and whose tokenizer."""
-    model, base = models[MODEL].folder, models[BASE if BASE in models else MODEL].folder
-    tokenizer = models[TOKENIZER].folder if TOKENIZER in models else base
-    key = TOKENIZER if TOKENIZER in models else BASE if BASE in models else MODEL
-    return [*_switch_faults(spec, model), *token_id_findings(base, key, tokenizer)]
+def _is_adapter(asked: AskedModel) -> bool | None:
+    """Return whether a model is an adapter, None while neither folder nor Hub say it."""
+    folder = Path(asked.wanted.name)
+    if folder.is_dir():
+        return (folder / ADAPTER_CONFIG).is_file()
+    files = () if asked.report is None else asked.report.files
+    return any(file.path == ADAPTER_CONFIG for file in files) if files else None
 
 
-def _switch_faults(spec: EvaluateSpec, folder: Path) -> Iterator[Finding]:
-    model, is_adapter = spec.model, (folder / ADAPTER_CONFIG).is_file()
+def _switch_faults(spec: EvaluateSpec, is_adapter: bool | None) -> Iterator[Finding]:
+    model = spec.model
     if is_adapter and not model.enable_lora:
         fix = "--set model.enable_lora=true --set model.base_model_path=FOLDER"
         yield _spec_fault("SPEC_ADAPTER_SWITCH", "model.enable_lora", f"false and {model.model_name} is an adapter", fix)
-    if model.enable_lora and not is_adapter:
+    if model.enable_lora and is_adapter is False:
         what = f"true and {model.model_name} holds no {ADAPTER_CONFIG}"
         yield _spec_fault("SPEC_ADAPTER_SWITCH", "model.enable_lora", what, "--set model.enable_lora=false")
 
 
 def _output_faults(spec: EvaluateSpec) -> Iterator[Finding]:
-    folder = output_dir_of(spec).absolute()
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
-    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        what = f"results_dir is {spec.results_dir} and {existing} " + ("can't be written" if existing.is_dir() else "is a file")
-        yield Finding("USAGE_OUTPUT_UNWRITABLE", what, Where(key="results_dir"), "Name another results_dir.")
+    for reason in unwritable({"results_dir": str(output_dir_of(spec))}).values():
+        what = f"results_dir is {spec.results_dir}: {reason}"
+        yield Finding("SPEC_OUTPUT_UNWRITABLE", what, Where(key="results_dir"), "Name another folder.", rule="C13")
 
 
 def _spec_fault(code: str, key: str, value: str, fix: str) -> Finding:

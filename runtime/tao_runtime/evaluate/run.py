@@ -92,10 +92,10 @@ def _open_status(spec: EvaluateSpec, environment: Environment) -> StatusLog:
     try:
         return StatusLog(path, new_run_id())
     except OSError as error:
+        # The check names the folder beside every other fault; what it can't see, such as a full disk, is named here.
+        prepare_evaluation(spec, environment, dry_run=True)
         what = f"{path} can't be written: {error.strerror or error}"
-        raise TaoError(
-            Finding("USAGE_OUTPUT_UNWRITABLE", what, Where(key="results_dir"), "Name another results_dir.")
-        ) from None
+        raise TaoError(Finding("RUN_STORAGE", what, Where(key="results_dir"), "Check the disk and its rights.")) from None
 
 
 def _findings_of(error: BaseException) -> tuple[Finding, ...]:

@@ -53,6 +53,11 @@ class AccessReport:
         """Return whether access was checked and nothing stands in the way."""
         return not any(finding.severity in {Severity.ERROR, Severity.SKIPPED} for finding in self.findings)
 
+    def without_weights(self) -> AccessReport:
+        """Return the report about config and tokenizer alone."""
+        small = needed_files([file.path for file in self.files], weights=False).present
+        return replace(self, files=tuple(file for file in self.files if file.path in small))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the facts as plain JSON values; findings travel beside, in the command's own list."""
         return {

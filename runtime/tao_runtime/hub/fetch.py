@@ -8,10 +8,10 @@ import itertools
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from tao_runtime.errors import Finding, TaoError, Where
+from tao_runtime.files import nearest_existing
 from tao_runtime.hub.access import AccessReport
 from tao_runtime.hub.cache import ModelCache
 from tao_runtime.hub.connection import HubTrouble, Limits
@@ -165,7 +165,7 @@ class Fetch:
     def _disk_findings(self, faults: Sequence[FileFault]) -> list[Finding]:
         """Return rule H4 for the weights, before the first byte is downloaded."""
         needed = self._bytes_to_fetch(faults)
-        free = shutil.disk_usage(_existing(self.cache.root)).free
+        free = shutil.disk_usage(nearest_existing(self.cache.root)).free
         return [self._disk_full(f"{needed} bytes are to be downloaded and {free} are free")] if needed > free else []
 
     def _bytes_to_fetch(self, faults: Sequence[FileFault]) -> int:
@@ -206,7 +206,3 @@ class Fetch:
             return finding_of(failure, self.asking)
         what = f"What {self.asking.hub} sends of {self.asking.model} is not what it lists: {failure}"
         return damaged_finding(self.asking, what, self.verifier.folder)
-
-
-def _existing(path: Path) -> Path:
-    return next(folder for folder in (path, *path.absolute().parents) if folder.exists())

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, Severity, TaoError
-from tao_runtime.hub.access import check_access
+from tao_runtime.hub.access import AccessReport, check_access
 from tao_runtime.hub.cache import ModelCache
 from tao_runtime.hub.connection import HUB_STATE
-from tao_runtime.hub.folder import check_folder
+from tao_runtime.hub.folder import check_folder, look_into
+from tao_runtime.hub.local import local_folder
 from tao_runtime.hub.names import HubModel, parse_model
-from tao_runtime.hub.stage import stage_model
+from tao_runtime.hub.snapshot import StagedModel
+from tao_runtime.hub.stage import needs_no_hub, stage_as_reported, stage_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,40 +63,93 @@ class ModelSource:
         return {"name": self.name, "commit": self.commit, "pinned": self.pinned, "folder": str(self.folder)}
 
 
-def access_findings(wanted: WantedModel, environment: Environment) -> list[Finding]:
-    """Return what stands in the way of a model, before anything is downloaded; empty means that it can be had.
+@dataclass(frozen=True, slots=True)
+class AskedModel:
+    """Hold what is known of a wanted model before anything is downloaded.
 
-    Offline, or while the Hub is down, nothing is returned: staging then decides by what is on this disk.
+    Attributes:
+        wanted: the model.
+        findings: what stands in its way. Offline, or while the Hub is down, nothing does: staging then decides by what is on
+            this disk.
+        report: what the Hub said, kept so that it is asked once; None where it was not asked.
     """
+
+    wanted: WantedModel
+    findings: tuple[Finding, ...] = ()
+    report: AccessReport | None = None
+
+    @property
+    def is_ok(self) -> bool:
+        """Nothing is known to stand in the way."""
+        return not self.findings
+
+
+def ask_for_model(wanted: WantedModel, environment: Environment) -> AskedModel:
+    """Look into a model's folder, or ask the Hub whether it can be had; download nothing."""
     try:
         model = parse_model(wanted.name, wanted.key)
     except TaoError as error:
-        return list(error.findings)
+        return AskedModel(wanted, error.findings)
     if isinstance(model, Path):
-        return check_folder(model, weights=wanted.weights, key=wanted.key)[1]
+        return AskedModel(wanted, tuple(check_folder(model, weights=wanted.weights, key=wanted.key)[1]))
+    if needs_no_hub(model, environment, weights=wanted.weights):
+        return AskedModel(wanted)
     report = check_access(model, environment, weights=wanted.weights, key=wanted.key)
     if report.troubles and HUB_STATE.issuperset(report.troubles):
-        return []
-    return [finding for finding in report.findings if finding.severity is Severity.ERROR]
+        return AskedModel(wanted, report=report)
+    return AskedModel(wanted, tuple(one for one in report.findings if one.severity is Severity.ERROR), report)
 
 
-def bring_model(wanted: WantedModel, environment: Environment, *, dry_run: bool = False) -> ModelSource:
+def bring_model(asked: AskedModel, environment: Environment, *, dry_run: bool = False) -> ModelSource:
     """Stage a model, with lines of talk and progress on stderr.
 
     Args:
-        wanted: the model.
+        asked: the model, and what the Hub said of it.
         environment: the Hub, its cache, the token.
         dry_run: download nothing, and say where the model would be.
 
     Raises:
         TaoError: the codes of `stage_model`.
     """
+    wanted = asked.wanted
     if dry_run:
         return _would_be(wanted, environment)
-    staged = stage_model(wanted.name, environment, weights=wanted.weights, key=wanted.key, say=_say)
+    staged = _stage(wanted, asked.report, environment)
     if staged.commit is not None:
         _say(f"{wanted.key}: {wanted.name} at commit {staged.commit}, {staged.total_bytes / 1e9:.2f} GB: {staged.reason}")
     return ModelSource(wanted.name, staged.folder, staged.commit, findings=staged.findings)
+
+
+def small_files_here(asked: AskedModel, environment: Environment) -> Path | None:
+    """Return the folder with config and tokenizer of a model, None when they are not on this disk."""
+    commit = None if asked.report is None else asked.report.commit
+    try:
+        model = parse_model(asked.wanted.name)
+        if isinstance(model, HubModel) and commit is not None:
+            model = HubModel(model.repo_id, commit)
+        folder = local_folder(str(model) if isinstance(model, Path) else model.uri, environment)
+    except TaoError:
+        return None
+    return folder if not look_into(folder, weights=False)[0].missing else None
+
+
+def bring_small_files(asked: AskedModel, environment: Environment) -> Path:
+    """Stage config and tokenizer, a few megabytes, so that what is wrong with them shows before the weights come.
+
+    Returns:
+        The model's folder.
+
+    Raises:
+        TaoError: the codes of `stage_model`.
+    """
+    report = None if asked.report is None else asked.report.without_weights()
+    return _stage(replace(asked.wanted, weights=False), report, environment).folder
+
+
+def _stage(wanted: WantedModel, report: AccessReport | None, environment: Environment) -> StagedModel:
+    if report is None:
+        return stage_model(wanted.name, environment, weights=wanted.weights, key=wanted.key, say=_say)
+    return stage_as_reported(report, environment, weights=wanted.weights, key=wanted.key, say=_say)
 
 
 def _would_be(wanted: WantedModel, environment: Environment) -> ModelSource:

@@ -51,28 +51,55 @@ def stage_model(
         return _stage_folder(name, weights, key)
     cache = ModelCache(environment.hf_hub_cache, name.repo_id)
     asking = Asking(name, environment.hf_endpoint, None, key=key)
-    if environment.hf_hub_offline or _is_verified(cache, name, weights):
+    if needs_no_hub(name, environment, weights=weights):
         found = find_snapshot(cache, asking, weights=weights)
         if isinstance(found, StagedModel):
             return found
         if environment.hf_hub_offline:
             raise TaoError(found)
-    limits = limits or Limits()
     report = check_access(name, environment, weights=weights, limits=limits, key=key)
+    return stage_as_reported(report, environment, weights=weights, limits=limits, key=key, say=say)
+
+
+def stage_as_reported(
+    report: AccessReport,
+    environment: Environment,
+    *,
+    weights: bool = True,
+    limits: Limits | None = None,
+    key: str | None = None,
+    say: Callable[[str], None] | None = None,
+) -> StagedModel:
+    """Stage a Hub model whose access was checked a moment ago, as `stage_model` does.
+
+    Args:
+        report: what the Hub said of the files that are wanted.
+        environment: cache folder and token.
+        weights: as the report was asked for.
+        limits: tries for a download; None takes the defaults.
+        key: spec path that named the model, for findings.
+        say: takes a line of talk for the user; None is silent.
+
+    Raises:
+        TaoError: with everything that stands in the way.
+    """
+    cache = ModelCache(environment.hf_hub_cache, report.model.repo_id)
+    asking = Asking(report.model, environment.hf_endpoint, None, key=key)
     if report.findings:
         return _without_hub(report, cache, asking, weights)
     asking = replace(asking, token=find_token(environment), account=report.account)
-    return Fetch(cache, asking, report, limits, say or _be_silent).run(weights=weights)
+    return Fetch(cache, asking, report, limits or Limits(), say or _be_silent).run(weights=weights)
+
+
+def needs_no_hub(model: HubModel, environment: Environment, *, weights: bool) -> bool:
+    """Return whether the Hub may not be asked, or has nothing to add: the commit is fixed and was verified here before."""
+    cache = ModelCache(environment.hf_hub_cache, model.repo_id)
+    record = cache.verified(model.pinned_commit) if model.pinned_commit is not None else None
+    return environment.hf_hub_offline or (record is not None and (record.weights or not weights))
 
 
 def _be_silent(_: str) -> None:
     """Take a line of talk and drop it."""
-
-
-def _is_verified(cache: ModelCache, model: HubModel, weights: bool) -> bool:
-    """Return whether the Hub has nothing to add: the commit is fixed and was verified here before."""
-    record = cache.verified(model.pinned_commit) if model.pinned_commit is not None else None
-    return record is not None and (record.weights or not weights)
 
 
 def _without_hub(report: AccessReport, cache: ModelCache, asking: Asking, weights: bool) -> StagedModel:

@@ -14,7 +14,7 @@ from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, TaoError, Where, raise_errors
 from tao_runtime.files import write_json
 from tao_runtime.hub.names import HubModel, parse_model
-from tao_runtime.hub.sources import ModelSource, WantedModel, access_findings, bring_model
+from tao_runtime.hub.sources import ModelSource, WantedModel, ask_for_model, bring_model
 from tao_runtime.models.export import (
     ADAPTER_CONFIG,
     ADAPTER_WEIGHTS,
@@ -119,15 +119,17 @@ def stage_for_export(
     wanted = [WantedModel(spec.model_path or "", "model_path")]
     if spec.format == "merged" and spec.base_model_path is not None:
         wanted.append(WantedModel(spec.base_model_path, "base_model_path"))
-    remote = [one for one in wanted if is_hub_model(one.name)]
-    raise_errors(finding for one in remote for finding in access_findings(one, environment))
+    remote = [ask_for_model(one, environment) for one in wanted if is_hub_model(one.name)]
+    raise_errors(finding for one in remote for finding in one.findings)
     if dry_run:
         return spec, []
-    sources = {one.key: bring_model(one, environment) for one in remote}
+    sources = {one.wanted.key: bring_model(one, environment) for one in remote}
     staged = spec.model_copy(update={key: str(source.folder) for key, source in sources.items()})
     base = _base_in_adapter(staged)
     if base is not None:
-        sources["base_model_path"] = bring_model(WantedModel(base, "base_model_path"), environment)
+        asked = ask_for_model(WantedModel(base, "base_model_path"), environment)
+        raise_errors(asked.findings)
+        sources["base_model_path"] = bring_model(asked, environment)
         staged = staged.model_copy(update={"base_model_path": str(sources["base_model_path"].folder)})
     return staged, list(sources.values())
 

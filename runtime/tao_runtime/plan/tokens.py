@@ -222,13 +222,13 @@ class TokenCounter:
         return found
 
 
-def open_counter(folder: Path, options: VisionOptions, system_prompt: str = "") -> TokenCounter:
-    """Return the counter of a model folder.
+def open_counter(folder: Path, options: VisionOptions, system_prompt: str = "", tokenizer: Path | None = None) -> TokenCounter:
+    """Return the counter of a model folder; its tokenizer may lie in another.
 
     Raises:
         TaoError: ACCESS_MODEL_INCOMPLETE or RUN_MODEL_UNSUPPORTED.
     """
-    return TokenCounter(load_model_text(folder), read_geometry(folder), options, system_prompt)
+    return TokenCounter(load_model_text(tokenizer or folder), read_geometry(folder), options, system_prompt)
 
 
 def count_records(

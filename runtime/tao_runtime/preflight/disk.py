@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tao_runtime.errors import Finding, FixKind, Where
+from tao_runtime.files import nearest_existing
 from tao_runtime.plan.disk import DiskPlan
 from tao_runtime.preflight.host_part import HostPart
 from tao_runtime.preflight.report import Check
@@ -67,7 +68,7 @@ def rooms(demands: Sequence[Demand]) -> list[Room]:
     """Group demands by file system; a folder that is not there yet counts where it will be made."""
     by_device: dict[int, list[Demand]] = {}
     for demand in demands:
-        by_device.setdefault(_existing(demand.folder).stat().st_dev, []).append(demand)
+        by_device.setdefault(nearest_existing(demand.folder).stat().st_dev, []).append(demand)
     return [Room(_free_bytes(group[0].folder), tuple(group)) for group in by_device.values()]
 
 
@@ -95,11 +96,5 @@ def _most_kept(room: Room, disk: DiskPlan) -> int | None:
 
 
 def _free_bytes(folder: Path) -> int:
-    status = os.statvfs(_existing(folder))
+    status = os.statvfs(nearest_existing(folder))
     return status.f_bavail * status.f_frsize
-
-
-def _existing(folder: Path) -> Path:
-    """Return the folder, or the nearest one above it that is there."""
-    absolute = folder.absolute()
-    return next(path for path in (absolute, *absolute.parents) if path.exists())

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tao_runtime.errors import Finding, FixKind, Severity, Where
+from tao_runtime.files import nearest_existing
 from tao_runtime.preflight.datasets import value_at
 from tao_runtime.preflight.host_part import ASK_LIMIT_S, Answer, HostPart, ask, joined, not_checked
 from tao_runtime.preflight.host_request import HostRequest, Layout
@@ -147,8 +148,8 @@ def _paths_part(request: HostRequest, name: str) -> HostPart:
     if not request.place.asks_nodes:
         why = "whether a compute node sees the spec's paths was not asked"
         return not_checked("H1", "shared paths", why, "Pass --ask-nodes: it starts a job of one second.")
-    written = [_existing(path) for path in _paths(request, _WRITE_KEYS)][:1] or [Path("/")]
-    read = [path for path in _paths(request, _READ_KEYS) if path.exists()]
+    written = [nearest_existing(path) for path in _paths(request, _WRITE_KEYS)][:1] or [Path("/")]
+    read = [path for path in _paths(request, _READ_KEYS) if nearest_existing(path) == path]
     account = request.place.account or request.environment.slurm_account
     words = [
         "srun",
@@ -179,10 +180,6 @@ def _paths_part(request: HostRequest, name: str) -> HostPart:
 def _paths(request: HostRequest, keys: tuple[str, ...]) -> list[Path]:
     values = [value_at(request.spec, key) for key in keys]
     return [Path(value).absolute() for value in values if isinstance(value, str) and value and "\0" not in value]
-
-
-def _existing(path: Path) -> Path:
-    return next((folder for folder in (path, *path.parents) if folder.exists()), Path("/"))
 
 
 def _fields(line: str) -> dict[str, str]:

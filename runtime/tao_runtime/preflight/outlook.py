@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tao_runtime.config.train import TrainSpec
-from tao_runtime.dataset.lint_tokens import Reading, TokenChecks, counted_records, reading_of
+from tao_runtime.dataset.lint_tokens import Reading, TokenChecks, counted_records, not_counted, reading_of
 from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, Severity, TaoError, Where
 from tao_runtime.hub.local import local_folder
@@ -18,7 +18,6 @@ from tao_runtime.plan.needs import Needs, needs_of, summary_for
 from tao_runtime.plan.steps import StepPlan, plan_steps
 from tao_runtime.plan.summary import TokenSummary
 from tao_runtime.plan.tokens import TokenCounter, open_counter
-from tao_runtime.preflight.tokens import not_counted
 
 
 @dataclass(frozen=True, slots=True)

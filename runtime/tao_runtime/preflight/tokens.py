@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from tao_runtime.dataset.collector import Selection
 from tao_runtime.dataset.lint import LintResult
-from tao_runtime.dataset.lint_tokens import TOKEN_CODES, TOKEN_RULES, Reading, TokenChecks, counted_records
+from tao_runtime.dataset.lint_tokens import TOKEN_CODES, TOKEN_RULES, Reading, TokenChecks, counted_records, not_counted
 from tao_runtime.environment import Environment
-from tao_runtime.errors import Finding, FixKind, Severity, TaoError, Where
+from tao_runtime.errors import Finding, Severity, TaoError
 from tao_runtime.hub.local import local_folder
 from tao_runtime.media.geometry import read_most_positions
 from tao_runtime.plan.summary import TokenSummary
@@ -18,7 +18,7 @@ from tao_runtime.plan.tokens import open_counter
 from tao_runtime.preflight.datasets import TRAINING
 from tao_runtime.preflight.report import Check
 
-_RULES = f"{', '.join(TOKEN_RULES[:-1])} and {TOKEN_RULES[-1]}"
+_TOKENIZER = "model.tokenizer_model_name"
 
 
 @dataclass(slots=True)
@@ -58,7 +58,8 @@ def check_tokens(
         return _skipped(report, why, "Pass --media-dir DIR, a folder that is there, and leave out --no-media.")
     try:
         folder = local_folder(reading.model, environment, reading.model_key)
-        counter = open_counter(folder, reading.options, reading.system_prompt)
+        tokenizer = None if reading.tokenizer is None else local_folder(reading.tokenizer, environment, _TOKENIZER)
+        counter = open_counter(folder, reading.options, reading.system_prompt, tokenizer)
         most_positions = read_most_positions(folder)
     except TaoError as error:
         return _skipped(report, error.findings[0].what, error.findings[0].fix)
@@ -77,13 +78,6 @@ def _outcome(checks: TokenChecks) -> str:
     counted = f"{checks.num_counted} records counted, the longest has {checks.longest} of {checks.reading.max_length} tokens"
     left_out = f"; {checks.num_uncounted} have faults that keep them from being counted" if checks.num_uncounted else ""
     return f"{counted}{left_out}; {', '.join(TOKEN_RULES if checks.reading.cuts else TOKEN_RULES[:-1])}"
-
-
-def not_counted(why: str, fix: str) -> Finding:
-    """Return the finding that tokens were not counted, which is no pass."""
-    kind = FixKind.COMMAND if fix.startswith("hf download") else FixKind.MANUAL
-    what = f"the tokens of records were not counted (rules {_RULES}): {why}"
-    return Finding("DATA_TOKENS_NOT_CHECKED", what, Where(), fix, Severity.SKIPPED, kind, "D6")
 
 
 def _skipped(report: TokenReport, why: str, fix: str) -> TokenReport:

@@ -14,7 +14,7 @@ from tao_runtime.config.fields import Section
 from tao_runtime.config.train import TrainSpec
 from tao_runtime.environment import Environment
 from tao_runtime.errors import TaoError
-from tao_runtime.files import sha256_of, write_json
+from tao_runtime.files import nearest_existing, sha256_of, write_json
 from tao_runtime.hub.cache import ModelCache
 from tao_runtime.hub.names import HubModel, parse_model
 
@@ -64,9 +64,7 @@ def unwritable(values: Mapping[str, Any]) -> dict[str, str]:
         name = _at(values, key)
         if not isinstance(name, str):
             continue
-        folder = Path(name).expanduser().absolute()
-        # Path.exists raises where a folder above may not be entered; this one says no.
-        existing = next(path for path in (folder, *folder.parents) if os.path.exists(path))  # noqa: PTH110
+        existing = nearest_existing(Path(name))
         if not existing.is_dir():
             found[key] = f"{existing} is a file"
         elif not os.access(existing, os.W_OK | os.X_OK):

@@ -12,7 +12,7 @@ from tao_runtime.config.model_keys import MODEL_KEYS
 from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, FixKind, Severity, Where, raise_errors
 from tao_runtime.hub.names import HubModel, parse_model
-from tao_runtime.hub.sources import ModelSource, WantedModel, access_findings, bring_model
+from tao_runtime.hub.sources import ModelSource, WantedModel, ask_for_model, bring_model
 
 
 def hub_models(action: str, spec: Section) -> list[WantedModel]:
@@ -48,15 +48,15 @@ def stage_models(
     Raises:
         TaoError: with every fault of access, or what a download ends in.
     """
-    wanted = hub_models(action, spec)
-    raise_errors(finding for one in wanted for finding in access_findings(one, environment))
+    asked = [ask_for_model(one, environment) for one in hub_models(action, spec)]
+    raise_errors(finding for one in asked for finding in one.findings)
     if dry_run:
         return spec, {}
     values, sources = copy.deepcopy(dump_spec(spec)), {}
-    for one in wanted:
+    for one in asked:
         source = bring_model(one, environment)
-        sources[one.key] = source
-        *parents, leaf = one.key.split(".")
+        sources[one.wanted.key] = source
+        *parents, leaf = one.wanted.key.split(".")
         section = values
         for name in parents:
             section = section[name]

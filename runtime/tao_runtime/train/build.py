@@ -21,7 +21,8 @@ from tao_runtime.models.load import (
 )
 from tao_runtime.train.optim import build_optimizer
 from tao_runtime.train.precision import cast_parameters
-from tao_runtime.train.prepare import Job, RecordSet
+from tao_runtime.train.prepare import Job
+from tao_runtime.train.records import RecordSet
 from tao_runtime.train.schedule import Schedule, ScheduleShape
 from tao_runtime.train.state import TrainState
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 from tao_runtime.config.train import TrainSpec
 from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, FixKind, Severity, Where
@@ -66,28 +63,3 @@ def wanted_model(spec: TrainSpec) -> WantedModel:
     """Return the model that a train spec names; random weights need none on disk."""
     name, is_read = spec.policy.model_name_or_path, spec.native.init == "pretrained"
     return WantedModel(name, "policy.model_name_or_path", weights=is_read)
-
-
-def output_faults(spec: TrainSpec) -> list[Finding]:
-    """Say when an output folder can't be made or written."""
-    faults = []
-    for key, name in (("results_dir", spec.results_dir), ("train.output_dir", spec.train.output_dir)):
-        if name is None:
-            continue
-        existing = next(path for path in (Path(name).absolute(), *Path(name).absolute().parents) if path.exists())
-        if not existing.is_dir():
-            faults.append(
-                Finding(
-                    "USAGE_OUTPUT_UNWRITABLE", f"{key} is {name} and {existing} is a file", Where(key=key), "Name a folder."
-                )
-            )
-        elif not os.access(existing, os.W_OK | os.X_OK):
-            faults.append(
-                Finding(
-                    "USAGE_OUTPUT_UNWRITABLE",
-                    f"{key} is {name} and {existing} can't be written",
-                    Where(key=key),
-                    f"ls -ld '{existing}'",
-                )
-            )
-    return faults

@@ -25,7 +25,8 @@ from tao_runtime.train.feed import SampleStream, step_indices
 from tao_runtime.train.loss import AnswerTargets, answer_loss_sum, answer_targets
 from tao_runtime.train.optim import clip_gradients, grad_norm_of
 from tao_runtime.train.precision import peak_memory_bytes, set_up_process
-from tao_runtime.train.prepare import Job, RecordSet
+from tao_runtime.train.prepare import Job
+from tao_runtime.train.records import RecordSet
 from tao_runtime.train.reporter import Reporter, StepFigures, ValidationFigures
 from tao_runtime.train.saving import export_of, save_all
 from tao_runtime.train.signals import StopRequest

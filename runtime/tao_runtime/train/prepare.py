@@ -7,33 +7,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tao_runtime.config.counts import has_val_dataset
+from tao_runtime.config.defaults import dump_spec
 from tao_runtime.config.rules import RuleContext, check_rules
-from tao_runtime.config.train import DatasetPaths, TrainSpec
-from tao_runtime.dataset.lint import lint_annotations
+from tao_runtime.config.train import TrainSpec
+from tao_runtime.dataset.lint_launch import check_reading
+from tao_runtime.dataset.lint_tokens import reading_of
 from tao_runtime.environment import Environment
-from tao_runtime.errors import Finding, Severity, raise_errors, worst_first
+from tao_runtime.errors import Finding, Severity, worst_first
 from tao_runtime.files import sha256_of
-from tao_runtime.hub.sources import ModelSource, access_findings, bring_model
-from tao_runtime.hub.token_ids import token_id_findings
-from tao_runtime.media.annotations import Record, read_annotations
+from tao_runtime.hub.sources import AskedModel, ModelSource, ask_for_model, bring_model
 from tao_runtime.media.decode import choose_decoder
 from tao_runtime.models.load import attention_choice
-from tao_runtime.plan.split import held_out_indices
 from tao_runtime.plan.steps import StepPlan, plan_steps
+from tao_runtime.spec.on_disk import unwritable
 from tao_runtime.train.checkpoint import FoundCheckpoint, find_newest, open_checkpoint
-from tao_runtime.train.checks import ignored_keys, layout_faults, output_faults, wanted_model
+from tao_runtime.train.checks import ignored_keys, layout_faults, wanted_model
 from tao_runtime.train.feed import FeedOptions, choose_feed
 from tao_runtime.train.precision import Choice, Precision, choose_precision, choose_seed, precision_faults
+from tao_runtime.train.records import CheckedSets, RecordSet, check_sets, split_off
 from tao_runtime.train.state import compare_fingerprints
-
-
-@dataclass(frozen=True, slots=True)
-class RecordSet:
-    """Hold records and the folder that their media paths start from."""
-
-    records: tuple[Record, ...]
-    media_dir: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,23 +85,12 @@ def prepare_job(spec: TrainSpec, environment: Environment, *, dry_run: bool = Fa
     Raises:
         TaoError: with every fault that could be found.
     """
-    findings = [*layout_faults(spec, environment), *ignored_keys(spec), *precision_faults(spec)]
-    findings += [*access_findings(wanted_model(spec), environment), *output_faults(spec)]
-    train_set, val_set, of_data = _read_data(spec)
-    findings.extend(of_data)
-    num_val = None if val_set is None else len(val_set.records) or None
-    context = RuleContext(
-        spec=spec,
-        num_train_records=len(train_set.records) or None,
-        num_val_records=num_val,
-    )
-    findings.extend(f for f in check_rules("train", context) if f.severity is not Severity.SKIPPED)
-    raise_errors(findings)
-    model = bring_model(wanted_model(spec), environment, dry_run=dry_run)
-    raise_errors(token_id_findings(model.folder, wanted_model(spec).key))
+    findings, sets, asked = _check(spec, environment, dry_run=dry_run)
+    model = bring_model(asked, environment, dry_run=dry_run)
     precision, choices = choose_precision(spec)
-    plan = plan_steps(spec, len(train_set.records), num_val)
-    train_set, val_set = _split(train_set, val_set, plan)
+    train_set, val_set = sets.read()
+    plan = plan_steps(spec, len(train_set.records), sets.num_validation)
+    train_set, val_set = split_off(train_set, val_set, plan)
     seed, of_seed = choose_seed(spec)
     feed, why_feed = choose_feed(
         spec.train.train_policy.dataloader_num_workers, spec.train.train_policy.dataloader_prefetch_factor
@@ -140,34 +121,26 @@ def prepare_job(spec: TrainSpec, environment: Environment, *, dry_run: bool = Fa
     )
 
 
-def _read_data(spec: TrainSpec) -> tuple[RecordSet, RecordSet | None, list[Finding]]:
-    """Check both sets, every record and file, and read those without a fault."""
-    train, findings = _read_set(spec.custom.train_dataset)
-    if not spec.validation.enable or spec.custom.val_dataset is None or not has_val_dataset(spec):
-        return train, None, findings
-    validation, of_validation = _read_set(spec.custom.val_dataset)
-    return train, validation, [*findings, *of_validation]
+def _check(spec: TrainSpec, environment: Environment, *, dry_run: bool) -> tuple[list[Finding], CheckedSets, AskedModel]:
+    """Check everything that needs no weights; return what is no error, the data sets, and the model.
 
-
-def _read_set(paths: DatasetPaths) -> tuple[RecordSet, list[Finding]]:
-    if paths.annotation_path is None or paths.media_path is None:
-        return RecordSet((), Path()), []
-    findings = lint_annotations(paths.annotation_path, paths.media_path).findings
-    if any(finding.severity is Severity.ERROR for finding in findings):
-        return RecordSet((), Path(paths.media_path)), findings
-    return RecordSet(tuple(read_annotations(paths.annotation_path).records), Path(paths.media_path)), findings
-
-
-def _split(train: RecordSet, validation: RecordSet | None, plan: StepPlan) -> tuple[RecordSet, RecordSet | None]:
-    """Take the validation records off the training set where no validation set is named."""
-    num_held_out = len(train.records) - plan.num_train_records
-    if validation is not None or num_held_out == 0:
-        return train, validation
-    keys = [record.media[0].path if record.media else record.id for record in train.records]
-    held_out = held_out_indices(keys, num_held_out)
-    kept = tuple(record for position, record in enumerate(train.records) if position not in held_out)
-    split_off = tuple(record for position, record in enumerate(train.records) if position in held_out)
-    return RecordSet(kept, train.media_dir), RecordSet(split_off, train.media_dir)
+    Raises:
+        TaoError: with every fault that could be found.
+    """
+    reading = reading_of(spec)
+    asked = ask_for_model(wanted_model(spec), environment)
+    sets = check_sets(spec, None if reading is None else reading.options)
+    findings = [*layout_faults(spec, environment), *ignored_keys(spec), *precision_faults(spec)]
+    findings += [*asked.findings, *sets.findings]
+    context = RuleContext(
+        spec=spec,
+        num_train_records=sets.num_train,
+        num_val_records=sets.num_validation,
+        unwritable=unwritable(dump_spec(spec)),
+    )
+    findings += [finding for finding in check_rules("train", context) if finding.severity is not Severity.SKIPPED]
+    findings = check_reading(findings, list(sets.results), reading, [asked], environment, dry_run=dry_run)
+    return findings, sets, asked
 
 
 def _fingerprint(spec: TrainSpec, model: ModelSource, plan: StepPlan, seed: int) -> dict[str, Any]:
