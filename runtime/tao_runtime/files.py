@@ -89,6 +89,14 @@ def nearest_existing(path: Path) -> Path:
     return next(one for one in (absolute, *absolute.parents) if os.path.exists(one))  # noqa: PTH110
 
 
+def why_unwritable(folder: Path) -> str | None:
+    """Return why a folder can't be made or written, None when it can as far as rights tell; nothing is written."""
+    existing = nearest_existing(folder)
+    if not existing.is_dir():
+        return f"{existing} is a file"
+    return None if os.access(existing, os.W_OK | os.X_OK) else f"{existing} can't be written"
+
+
 def _mode_for_new_file() -> int:
     umask = os.umask(0)
     os.umask(umask)

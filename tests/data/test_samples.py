@@ -195,6 +195,8 @@ def test_a_template_that_opens_a_thought_and_drops_earlier_ones_has_its_answers_
         # The right marks, but media are left out.
         "{% for m in messages %}<|im_start|>{{ m.role }}\nx<|im_end|>\n{% endfor %}"
         "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
+        "{{ raise_exception('roles must alternate') }}",
+        "{{ messages[0].content + 1 }}",
     ],
 )
 def test_a_template_of_another_form_is_refused(with_template, template):

@@ -1,6 +1,7 @@
 """Evaluations through the real command: files, resume, shards, adapters, and every fault at once."""
 
 import json
+import shlex
 import subprocess
 import sys
 
@@ -169,6 +170,21 @@ def test_every_fault_at_once_and_nothing_written(capsys, tmp_path, write_spec, a
     assert read_lines(tmp_path / "out" / "status.json")[-1]["status"] == "FAILURE"
 
 
+def test_a_gpu_that_is_not_there_is_named_before_the_model_is_staged_and_the_fix_is_a_command(capsys, write_spec):
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    spec = write_spec(**{"native.device": "cuda", "model.model_name": "/nowhere/model"})
+    code, document = run(capsys, spec, "--dry-run")
+    found = {f["code"]: f for f in document["findings"]}
+    assert (code, set(found)) == (5, {"HOST_NO_CUDA", "ACCESS_MODEL_FOLDER_MISSING"})
+    assert (found["HOST_NO_CUDA"]["rule"], found["HOST_NO_CUDA"]["fix_kind"]) == ("H2", "command")
+    assert main(shlex.split(found["HOST_NO_CUDA"]["fix"])[1:]) == 0
+    capsys.readouterr()
+    assert {f["code"] for f in run(capsys, spec, "--dry-run")[1]["findings"]} == {"ACCESS_MODEL_FOLDER_MISSING"}
+
+
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
@@ -176,7 +192,10 @@ def test_every_fault_at_once_and_nothing_written(capsys, tmp_path, write_spec, a
         ({"model.model_name": "hf_model://no-owner"}, "SPEC_MODEL_NAME"),
         ({"model.enable_lora": True, "model.base_model_path": "x"}, "SPEC_ADAPTER_SWITCH"),
         ({"results_dir": __file__}, "SPEC_OUTPUT_UNWRITABLE"),
-        ({"model.max_length": 1024, "generation.max_tokens": 980, "vision.nframes": 6, "vision.fps": None}, "DATA_SAMPLE_TOO_LONG"),
+        (
+            {"model.max_length": 1024, "generation.max_tokens": 980, "vision.nframes": 6, "vision.fps": None},
+            "DATA_SAMPLE_TOO_LONG",
+        ),
     ],
 )
 @pytest.mark.parametrize("words", [(), ("--dry-run",)])

@@ -87,12 +87,12 @@ def preflight(
     return run
 
 
-def run_script(repository: Path, *words: object, **more: str) -> subprocess.CompletedProcess:
+def run_script(repository: Path, *words: object, folder: Path | None = None, **more: str) -> subprocess.CompletedProcess:
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "PYTHONPATH") if name in os.environ}
     variables = {**kept, "HOME": "/nonexistent", "PYTHONDONTWRITEBYTECODE": "1", **more}
     script = repository / "scripts" / "check_tao_launch_preflight.py"
     command = [sys.executable, str(script), *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=variables, cwd=folder)
 
 
 def found(document: dict[str, Any], severity: str = "error") -> list[tuple]:
@@ -242,6 +242,36 @@ def test_only_and_skip_take_rules_and_codes_and_are_named(preflight, tmp_path, d
 
 
 @pytest.mark.parametrize(
+    ("only", "gaps"),
+    [
+        ("H4", [("H4", "HOST_NOT_CHECKED")]),
+        ("HOST_GPU_MEMORY", [("H6", "HOST_NOT_CHECKED")]),
+        ("D5", [("D6", "DATA_TOKENS_NOT_CHECKED")]),
+        ("D12", []),
+        ("H1", []),
+        ("C3", []),
+    ],
+)
+def test_only_shows_the_gaps_of_the_rules_it_names_and_no_others(preflight, spec, only, gaps):
+    """The model is not on this disk, so that neither tokens nor GPU memory nor checkpoints can be judged."""
+    assert found(preflight("--spec", spec, "--only", only)[1], "skipped") == gaps
+
+
+@pytest.mark.parametrize(
+    ("only", "gap"), [("H3", "ACCESS"), ("H10", "ACCESS"), ("H2", "HOST"), ("C1", "SPEC"), ("D6", "DATA_TOKENS"), ("D4", None)]
+)
+def test_without_a_spec_only_says_what_it_leaves_unjudged(preflight, dataset, only, gap):
+    skipped = [code for _, code in found(preflight("--dataset", dataset, "--only", only)[1], "skipped")]
+    assert skipped == ([] if gap is None else [f"{gap}_NOT_CHECKED"])
+
+
+def test_skip_takes_the_gap_of_a_rule_too(preflight, spec):
+    skipped = found(preflight("--spec", spec, "--skip", "H6")[1], "skipped")
+    assert ("H4", "HOST_NOT_CHECKED") in skipped
+    assert ("H6", "HOST_NOT_CHECKED") not in skipped
+
+
+@pytest.mark.parametrize(
     ("text", "code"),
     [
         (None, "USAGE_FILE_UNREADABLE"),
@@ -265,12 +295,13 @@ def test_the_table_is_grouped_counted_worst_first_and_bounded(repository, datase
     many = [{**records[0], "id": f"m{i}", "video_fps": None} for i in range(2000)]
     many[7]["conversations"] = [*records[0]["conversations"], {"from": "human", "value": "And?"}]
     (dataset / "annotations.json").write_text(json.dumps(many))
-    done = run_script(repository, "--dataset", dataset)
+    # A path of pytest's own length would decide how often a line is broken.
+    done = run_script(repository, "--dataset", ".", folder=dataset)
     lines = done.stdout.splitlines()
     assert lines[0] == "2000 errors, 1 warning, 4 skipped"
     heads = [line.split()[1] for line in lines if line.split(" ")[0] in {"error", "warning", "skipped"} and "  " in line][:2]
     assert heads == ["DATA_VIDEO_FPS_MISSING", "DATA_TURNS_EXTRA"]
-    assert len(lines) < 45
+    assert len(lines) < 40
     assert max(len(line) for line in lines if not line.startswith("    fix: ")) <= 160  # a command stays whole
     assert done.stderr == ""
 

@@ -223,3 +223,36 @@ def test_an_evaluation_keeps_room_for_the_answer(launch, tmp_path):
     assert finding["code"] == "DATA_SAMPLE_TOO_LONG"
     assert finding["what"].endswith("the limit is 424, 600 of model.max_length kept for the answer")
     assert launch.found("--action", "evaluate", *overrides_in(finding["fix"])) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "code"),
+    [
+        ("chat_template.jinja", "{{ messages[0].content + 1 }}", "RUN_CHAT_TEMPLATE"),
+        ("chat_template.jinja", "{{ raise_exception('no such role') }}", "RUN_CHAT_TEMPLATE"),
+        ("config.json", '{"model_type": "llama"}', "RUN_MODEL_UNSUPPORTED"),
+    ],
+)
+def test_a_model_that_reads_no_record_is_an_error_not_a_check_of_nothing(launch, tmp_path, file, content, code):
+    folder = tmp_path / "model"
+    shutil.copytree(launch.model, folder)
+    (folder / file).write_text(content)
+    launch.model = folder
+    launch.write(*TWO, fps=1.0, **SMALL)
+    findings = launch.run()["findings"]
+    assert code in {f["code"] for f in findings if f["severity"] == "error"}
+
+
+def test_a_special_token_in_the_system_prompt_is_named_once_with_its_key(launch):
+    launch.write(*TWO, fps=1.0, **SMALL)
+    prompt = "custom.system_prompt=<|im_start|>system"
+    main(["preflight", "--spec", str(launch.spec), "--json", "--set", prompt])
+    findings = json.loads(launch.capsys.readouterr().out)["findings"]
+    found = [f for f in findings if f["code"] == "DATA_LITERAL_TOKENS"]
+    assert [(f["code"], f["where"]) for f in found] == [("DATA_LITERAL_TOKENS", {"key": "custom.system_prompt"})]
+
+
+def test_a_fix_that_an_override_of_the_command_line_would_undo_is_no_command(launch):
+    launch.write(*TWO, fps=1.0, length=4096, **SMALL)
+    (finding,) = [f for f in launch.run("--set", "policy.model_max_length=60")["findings"] if f["severity"] == "error"]
+    assert (finding["fix"], finding["fix_kind"]) == ("--set policy.model_max_length=1024", "edit")

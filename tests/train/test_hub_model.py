@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -174,6 +175,19 @@ def test_a_model_that_can_not_read_the_records_is_known_before_its_weights_come(
     code, document, _ = run("train", "--spec", spec, "--dry-run")
     assert code == 0, "config and tokenizer are here now, so the records were counted"
     assert "DATA_TOKENS_NOT_CHECKED" not in {f["code"] for f in document["findings"]}
+
+
+def test_the_command_that_brings_the_small_files_does_so_and_tokens_are_counted(run, hub, spec, tmp_path):
+    _, document, _ = run("preflight", "--spec", spec, "--only", "D6")
+    (gap,) = document["findings"]
+    assert (gap["code"], gap["fix_kind"]) == ("DATA_TOKENS_NOT_CHECKED", "command")
+    words = shlex.split(gap["fix"])
+    assert words[0] == "hf"
+    settings = {"HF_ENDPOINT": hub.endpoint, "HF_HOME": str(tmp_path / "hf"), "HF_TOKEN": TOKEN, "HOME": str(tmp_path)}
+    hf = Path(sys.executable).parent / "hf"
+    subprocess.run([str(hf), *words[1:]], check=True, capture_output=True, env={"PATH": os.environ["PATH"], **settings})
+    assert weights_sent(hub) == 0
+    assert run("preflight", "--spec", spec, "--only", "D6")[1]["findings"] == []
 
 
 def test_a_dry_run_without_the_model_says_that_tokens_were_not_counted(run, spec):

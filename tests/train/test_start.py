@@ -1,6 +1,7 @@
 """What is refused before a run, what is only said, and what status.json holds when nothing could start."""
 
 import json
+import shlex
 import subprocess
 import sys
 
@@ -59,6 +60,20 @@ def test_what_the_native_trainer_can_not_do_is_an_error_with_a_fix(trainer, over
     found = {finding.code: finding for finding in refused(trainer, override).findings}
     assert code in found
     assert found[code].fix
+
+
+def test_a_fix_of_a_fault_at_the_start_works_when_pasted(trainer, capsys):
+    import torch
+
+    overrides = ["policy.model_max_length=40", *(["native.device=cuda"] if not torch.cuda.is_available() else [])]
+    spec = trainer.spec("run", *overrides)
+    assert main(["train", "--spec", str(spec), "--dry-run", "--json"]) in (4, 5)
+    faults = [f for f in json.loads(capsys.readouterr().out)["findings"] if f["severity"] == "error"]
+    assert {f["code"] for f in faults} == {"DATA_SAMPLE_TOO_LONG", *(["HOST_NO_CUDA"] if len(overrides) > 1 else [])}
+    assert {f["fix_kind"] for f in faults} == {"command"}
+    for fix in dict.fromkeys(f["fix"] for f in faults):
+        assert main(shlex.split(fix)[1:]) == 0
+    assert main(["train", "--spec", str(spec), "--dry-run", "--json"]) == 0
 
 
 def test_a_hub_model_that_is_not_here_is_an_error_offline(trainer):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tao_runtime.cli.output import CommandResult, add_command
+from tao_runtime.cli.spec_fixes import fixes_for_file, with_commands
 
 if TYPE_CHECKING:
     from tao_runtime.evaluate.run import EvaluateResult
@@ -34,9 +35,11 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     overrides = list(arguments.overrides)
     if arguments.results_dir is not None:
         overrides.append(f"results_dir={json.dumps(str(arguments.results_dir))}")
-    spec = load_spec(arguments.spec, "evaluate", overrides)
-    result = run_evaluation(spec, read_environment(), dry_run=arguments.dry_run)
-    return CommandResult("evaluate", result.to_dict(), result.findings, _text(result, dry_run=arguments.dry_run))
+    with fixes_for_file(arguments.spec, "evaluate", overrides):
+        spec = load_spec(arguments.spec, "evaluate", overrides)
+        result = run_evaluation(spec, read_environment(), dry_run=arguments.dry_run)
+    findings = with_commands(result.findings, arguments.spec, "evaluate", overrides)
+    return CommandResult("evaluate", result.to_dict(), findings, _text(result, dry_run=arguments.dry_run))
 
 
 def _text(result: EvaluateResult, *, dry_run: bool) -> str:

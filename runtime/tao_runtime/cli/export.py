@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tao_runtime.cli.output import CommandResult, add_command
+from tao_runtime.cli.spec_fixes import fixes_for_file
 
 
 def add_parser(commands: Any, summary: str) -> None:
@@ -30,17 +31,18 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     overrides = list(arguments.overrides)
     if arguments.results_dir is not None:
         overrides.append(f"results_dir={json.dumps(str(arguments.results_dir))}")
-    spec = load_spec(arguments.spec, "export", overrides)
-    if spec.model_path is None or spec.results_dir is None:
-        raise TypeError("the rules let a spec without model_path or results_dir pass")
+    with fixes_for_file(arguments.spec, "export", overrides):
+        spec = load_spec(arguments.spec, "export", overrides)
+        if spec.model_path is None or spec.results_dir is None:
+            raise TypeError("the rules let a spec without model_path or results_dir pass")
 
-    from tao_runtime.models.export_job import ExportJob, is_hub_model, stage_for_export
+        from tao_runtime.models.export_job import ExportJob, is_hub_model, stage_for_export
 
-    environment = read_environment()
-    spec, sources = stage_for_export(spec, environment, dry_run=arguments.dry_run)
-    target = Path(str(spec.results_dir))
-    job = ExportJob(Path(str(spec.model_path)), spec.base_model_path, spec.format, spec.dtype, target)
-    job.check(with_source=not is_hub_model(str(spec.model_path)))  # after staging it is a folder
+        environment = read_environment()
+        spec, sources = stage_for_export(spec, environment, dry_run=arguments.dry_run)
+        target = Path(str(spec.results_dir))
+        job = ExportJob(Path(str(spec.model_path)), spec.base_model_path, spec.format, spec.dtype, target)
+        job.check(with_source=not is_hub_model(str(spec.model_path)))  # after staging it is a folder
     data = {"folder": None, "format": job.format, "models": [source.to_dict() for source in sources]}
     if arguments.dry_run:
         return CommandResult("export", data, text=f"would write {job.target}")

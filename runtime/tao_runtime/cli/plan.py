@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tao_runtime.cli.output import CommandResult, add_command
+from tao_runtime.cli.spec_fixes import fixes_for_file, with_commands
 
 if TYPE_CHECKING:
     from tao_runtime.config.train import TrainSpec
@@ -42,12 +43,15 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     from tao_runtime.preflight.outlook import look_ahead
     from tao_runtime.spec.build import load_spec
 
-    spec = load_spec(arguments.spec, "train", _overrides(arguments))
+    overrides = _overrides(arguments)
     pace = None if arguments.like is None else read_pace(arguments.like)
-    outlook = look_ahead(spec, read_environment(), with_media=arguments.with_media)
+    with fixes_for_file(arguments.spec, "train", overrides):
+        spec = load_spec(arguments.spec, "train", overrides)
+        outlook = look_ahead(spec, read_environment(), with_media=arguments.with_media)
+    findings = with_commands(outlook.findings, arguments.spec, "train", overrides)
     time = None if pace is None else plan_time(pace, outlook.steps.total_steps, outlook.run_tokens)
     data = {**outlook.to_dict(), "time": None if time is None else time.to_dict()}
-    return CommandResult("plan", data, outlook.findings, _text(spec, outlook, time))
+    return CommandResult("plan", data, findings, _text(spec, outlook, time))
 
 
 def _overrides(arguments: argparse.Namespace) -> list[str]:

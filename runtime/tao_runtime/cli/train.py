@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tao_runtime.cli.output import CommandResult, add_command
+from tao_runtime.cli.spec_fixes import fixes_for_file, with_commands
 
 if TYPE_CHECKING:
     from tao_runtime.train.start import TrainResult
@@ -32,9 +33,10 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     overrides = list(arguments.overrides)
     if arguments.results_dir is not None:
         overrides.append(f"results_dir={json.dumps(str(arguments.results_dir))}")
-    spec = load_train_spec(arguments.spec, overrides, environment, dry_run=arguments.dry_run)
-    result = run_training(spec, environment, dry_run=arguments.dry_run)
-    findings = list(result.job.findings)
+    with fixes_for_file(arguments.spec, "train", overrides):
+        spec = load_train_spec(arguments.spec, overrides, environment, dry_run=arguments.dry_run)
+        result = run_training(spec, environment, dry_run=arguments.dry_run)
+    findings = with_commands(result.job.findings, arguments.spec, "train", overrides)
     if result.outcome is not None and result.outcome.stopped_by is not None:
         findings.append(interrupted(result.outcome))
     return CommandResult(

@@ -15,7 +15,16 @@ MAX_FINDINGS_PER_CODE = 1000
 
 # A failure of the command itself, or of reading what it was given.
 _ALWAYS = ("USAGE", "INTERNAL", "SPEC_FILE_INVALID", "DATA_ANNOTATIONS_UNREADABLE")
-_RULE_LETTER = {"DATA": "D", "SPEC": "C", "ACCESS": "H", "HOST": "H"}
+# What findings of these codes and rules leave unjudged; any other names its one rule, or none and means the whole family.
+_RULES_OF_A_GAP = {
+    ("DATA_TOKENS_NOT_CHECKED", "D6"): ("D5", "D6", "D7", "D8", "D14"),
+    ("DATA_MEDIA_NOT_CHECKED", "D3"): ("D3", "D4", "D12", "D15"),
+    ("RUN_CHAT_TEMPLATE", None): ("D5", "D6", "D7", "D8", "D14"),
+    ("RUN_MODEL_UNSUPPORTED", None): ("D5", "D6", "D7", "D8", "D14"),
+    ("ACCESS_NOT_CHECKED", None): ("H3", "H10"),
+    ("HOST_NOT_CHECKED", None): ("H1", "H2", "H4", "H5", "H6", "H7", "H8", "H9"),
+}
+_LETTER_OF_A_GAP = {"DATA_NOT_CHECKED": "D", "SPEC_NOT_CHECKED": "C"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +47,26 @@ class Selection:
     def filtered(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return the findings that count.
 
-        Those always do that say why a check could not be made: else a check that was asked for would seem to have passed.
+        Those always do that say why a check that was asked for could not be made: else it would seem to have passed.
         """
-        return [f for f in findings if self.wants(f.code) or self._explains_a_gap(f)]
+        return [f for f in findings if f.code.startswith(_ALWAYS) or self._takes(f)]
+
+    def _takes(self, finding: Finding) -> bool:
+        names = {finding.code, finding.rule, CODES[finding.code].rule}
+        if not self.skip.isdisjoint(names):
+            return False
+        return not self.only or not self.only.isdisjoint(names) or self._explains_a_gap(finding)
 
     def _explains_a_gap(self, finding: Finding) -> bool:
-        if finding.code.startswith(_ALWAYS):
-            return True
-        if not self.only or self.skip & {finding.code, CODES[finding.code].rule}:
-            return False
+        """Tell whether a finding says why one of the rules in `only` was not judged."""
+        rules = {str(CODES[name].rule if name in CODES else name) for name in self.only}
         if finding.code.startswith("DATA_ANNOTATIONS") and finding.severity is Severity.ERROR:
-            return self._asks_for("DATA")
-        return finding.code.endswith("_NOT_CHECKED") and self._asks_for(finding.code.partition("_")[0])
-
-    def _asks_for(self, family: str) -> bool:
-        letter = _RULE_LETTER[family]
-        return any(name.startswith(f"{family}_") or name.rstrip("0123456789") == letter for name in self.only)
+            return any(rule.startswith("D") for rule in rules)
+        letter = _LETTER_OF_A_GAP.get(finding.code)
+        if letter is not None:
+            return any(rule.startswith(letter) for rule in rules)
+        own = (str(finding.rule),) if finding.code.endswith("_NOT_CHECKED") else ()
+        return not rules.isdisjoint(_RULES_OF_A_GAP.get((finding.code, finding.rule), own))
 
 
 def select(only: Sequence[str] = (), skip: Sequence[str] = ()) -> Selection:

@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tao_runtime.dataset.lint import LintResult
-from tao_runtime.dataset.lint_tokens import Reading, TokenChecks, counted_records, not_counted
+from tao_runtime.dataset.lint_tokens import Reading, checks_of, counted_records, not_counted, open_reading
 from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, TaoError, raise_errors
 from tao_runtime.hub.sources import AskedModel, bring_small_files, small_files_here
-from tao_runtime.hub.token_ids import token_id_findings
-from tao_runtime.media.geometry import read_most_positions
-from tao_runtime.plan.tokens import open_counter
 
 
 def check_reading(
@@ -66,18 +63,14 @@ def reading_faults(results: Sequence[LintResult], reading: Reading, model: Path,
         model: folder with the model's config.json; weights are not needed.
         tokenizer: folder of the tokenizer, which may be the same.
     """
-    of_model = token_id_findings(model, reading.model_key, tokenizer)
-    if of_model:
-        return of_model
     try:
-        counter = open_counter(model, reading.options, reading.system_prompt, tokenizer)
-        most_positions = read_most_positions(model)
+        counter, most_positions = open_reading(reading, model, tokenizer)
     except TaoError as error:
         return list(error.findings)
     findings: list[Finding] = []
     for result in results:
         if result.was_read and (result.media_dir is not None or not result.num_media):
-            checks = TokenChecks(str(result.annotations), reading, result.media_facts)
+            checks = checks_of(result, reading)
             for _ in counted_records(result.annotations, result.media_dir, counter, checks):
                 pass
             findings += checks.findings(most_positions)

@@ -9,17 +9,28 @@ from pathlib import Path
 from tao_runtime.config.evaluate import EvaluateSpec
 from tao_runtime.config.train import TrainSpec
 from tao_runtime.dataset.collector import Collector
-from tao_runtime.errors import Finding, FixKind, Severity, TaoError, Where
+from tao_runtime.dataset.lint import LintResult
+from tao_runtime.errors import Finding, FixKind, Severity, TaoError, Where, raise_errors
+from tao_runtime.hub.token_ids import token_id_findings
 from tao_runtime.media.annotations import MediaRef, Record, record_of, scan_records
 from tao_runtime.media.conversation import Purpose
+from tao_runtime.media.geometry import read_most_positions
 from tao_runtime.media.probe import VideoFacts
 from tao_runtime.media.sampling import VisionOptions, frame_range
-from tao_runtime.plan.tokens import Counted, MediaTokens, TokenCounter, count_records
+from tao_runtime.plan.tokens import Counted, MediaTokens, TokenCounter, count_records, open_counter
 
 TOKEN_RULES = ("D5", "D6", "D7", "D8", "D14")
-# What sampling itself finds wrong; every other fault that keeps a record from being counted belongs to another rule.
+# What sampling itself finds wrong.
 _SAMPLING_CODES = frozenset({"DATA_TOO_FEW_FRAMES", "DATA_TIME_RANGE", "DATA_ASPECT_RATIO", "DATA_PIXEL_BOUNDS"})
-TOKEN_CODES = (*sorted(_SAMPLING_CODES), "DATA_SAMPLE_TOO_LONG", "DATA_PIXEL_FLOOR", "DATA_ANSWER_CUT")
+TOKEN_CODES = (
+    *sorted(_SAMPLING_CODES),
+    "DATA_SAMPLE_TOO_LONG",
+    "DATA_PIXEL_FLOOR",
+    "DATA_ANSWER_CUT",
+)
+# What the template and its special tokens find wrong, as far as the check of fields has not named it already; every other
+# fault that keeps a record from being counted belongs to another rule.
+_TEXT_CODES = frozenset({"RUN_CHAT_TEMPLATE", "DATA_LITERAL_TOKENS", "DATA_TAG_COUNT", "DATA_TURNS_MISSING"})
 _RULES = f"{', '.join(TOKEN_RULES[:-1])} and {TOKEN_RULES[-1]}"
 _ROUND_TO = 1024
 _TOKEN_AREA_PX = 32 * 32
@@ -41,6 +52,7 @@ class Reading:
         reserved: tokens of that limit that are kept for the answer.
         cuts: an over-long text loses its end instead of being refused.
         tokenizer: name of another model whose tokenizer is taken; None takes the model's own.
+        prompt_key: spec path of the system prompt.
     """
 
     model: str
@@ -54,6 +66,7 @@ class Reading:
     reserved: int = 0
     cuts: bool = False
     tokenizer: str | None = None
+    prompt_key: str = "custom.system_prompt"
 
 
 def reading_of(spec: object, backend: str | None = None) -> Reading | None:
@@ -96,6 +109,7 @@ def _evaluation_reading(spec: EvaluateSpec) -> Reading:
         length_key="model.max_length",
         reserved=spec.generation.max_tokens,
         tokenizer=spec.model.tokenizer_model_name,
+        prompt_key="dataset.system_prompt",
     )
 
 
@@ -107,6 +121,7 @@ class TokenChecks:
         file: the annotation file.
         reading: how the spec has them read.
         facts: what was measured of videos, by the name that records give them.
+        named: codes that the check of fields found in this file.
         num_counted: records whose tokens were counted.
         num_uncounted: records with a fault that kept them from being counted.
         longest: most tokens of a record.
@@ -115,6 +130,7 @@ class TokenChecks:
     file: str
     reading: Reading
     facts: Mapping[str, VideoFacts] = field(default_factory=dict)
+    named: frozenset[str] = frozenset()
     num_counted: int = 0
     num_uncounted: int = 0
     longest: int = 0
@@ -155,7 +171,7 @@ class TokenChecks:
     def _take_fault(self, record: Record, fault: Finding) -> None:
         options = self.reading.options
         # With both bounds in the spec, its own rule says so once.
-        if fault.code not in _SAMPLING_CODES or (
+        if fault.code not in _SAMPLING_CODES | (_TEXT_CODES - self.named) or (
             fault.code == "DATA_PIXEL_BOUNDS" and options.min_pixels is not None and options.max_pixels is not None
         ):
             return
@@ -233,6 +249,35 @@ class TokenChecks:
         if floor_px < _TOKEN_AREA_PX:
             return "The budget is less than one token for two frames: take fewer frames, or raise total_pixels.", FixKind.MANUAL
         return _set(f"{self.reading.vision_key}.min_pixels={floor_px}")
+
+
+def checks_of(result: LintResult, reading: Reading) -> TokenChecks:
+    """Return the checks of a set that was linted."""
+    return TokenChecks(str(result.annotations), reading, result.media_facts, frozenset(code for code, _ in result.counts))
+
+
+def open_reading(reading: Reading, model: Path, tokenizer: Path | None = None) -> tuple[TokenCounter, int]:
+    """Return what counts tokens as a model does, and the longest sequence that the model reads.
+
+    Args:
+        reading: how the spec has records read.
+        model: folder with the model's config.json; weights are not needed.
+        tokenizer: folder of the tokenizer; None takes the model's.
+
+    Raises:
+        TaoError: ACCESS_MODEL_TOKENIZER, ACCESS_MODEL_INCOMPLETE, RUN_MODEL_UNSUPPORTED: the model reads nothing;
+            DATA_LITERAL_TOKENS: the system prompt holds a special token.
+    """
+    raise_errors(token_id_findings(model, reading.model_key, tokenizer))
+    counter = open_counter(model, reading.options, reading.system_prompt, tokenizer)
+    most_positions = read_most_positions(model)
+    if counter.tokens_in_prompt:
+        what = f"{reading.prompt_key} contains {counter.tokens_in_prompt[0]}, which would open a turn or a medium of its own"
+        fix = f"Remove it from {reading.prompt_key}."
+        raise TaoError(
+            Finding("DATA_LITERAL_TOKENS", what, Where(key=reading.prompt_key), fix, fix_kind=FixKind.EDIT, rule="D10")
+        )
+    return counter, most_positions
 
 
 def counted_records(

@@ -14,11 +14,10 @@ from tao_runtime.dataset.lint import lint_annotations
 from tao_runtime.dataset.lint_launch import check_reading
 from tao_runtime.dataset.lint_tokens import reading_of
 from tao_runtime.environment import Environment
-from tao_runtime.errors import Finding, FixKind, Severity, Where, raise_errors, worst_first
-from tao_runtime.files import sha256_of
+from tao_runtime.errors import Finding, FixKind, Severity, TaoError, Where, raise_errors, worst_first
+from tao_runtime.files import sha256_of, why_unwritable
 from tao_runtime.hub.sources import AskedModel, ModelSource, WantedModel, ask_for_model, bring_model
 from tao_runtime.media.annotations import Record, read_annotations
-from tao_runtime.spec.on_disk import unwritable
 
 ADAPTER_CONFIG = "adapter_config.json"
 MODEL, BASE, TOKENIZER = "model.model_name", "model.base_model_path", "model.tokenizer_model_name"
@@ -105,7 +104,7 @@ def prepare_evaluation(spec: EvaluateSpec, environment: Environment, *, dry_run:
     result = lint_annotations(annotations, media_dir, vision=None if reading is None else reading.options)
     findings = [*_unsupported(spec), *_shard_faults(spec, environment, shard), *_output_faults(spec)]
     findings += [*(finding for one in asked.values() for finding in one.findings), *result.findings]
-    findings += _switch_faults(spec, _is_adapter(asked[MODEL]))
+    findings += [*_switch_faults(spec, _is_adapter(asked[MODEL])), *_device_faults(spec, shard)]
     findings = check_reading(findings, [result], reading, _readers(asked), environment, dry_run=dry_run)
     models = {key: bring_model(one, environment, dry_run=dry_run) for key, one in asked.items()}
     if not dry_run:
@@ -197,8 +196,22 @@ def _switch_faults(spec: EvaluateSpec, is_adapter: bool | None) -> Iterator[Find
         yield _spec_fault("SPEC_ADAPTER_SWITCH", "model.enable_lora", what, "--set model.enable_lora=false")
 
 
+def _device_faults(spec: EvaluateSpec, shard: Shard) -> tuple[Finding, ...]:
+    """Say when a device was asked for that is not here, before a model is staged for it."""
+    if spec.native.device != "cuda":
+        return ()
+    from tao_runtime.evaluate.generate import choose_device
+
+    try:
+        choose_device(spec.native.device, shard.local_rank)
+    except TaoError as error:
+        return error.findings
+    return ()
+
+
 def _output_faults(spec: EvaluateSpec) -> Iterator[Finding]:
-    for reason in unwritable({"results_dir": str(output_dir_of(spec))}).values():
+    reason = why_unwritable(output_dir_of(spec))
+    if reason is not None:
         what = f"results_dir is {spec.results_dir}: {reason}"
         yield Finding("SPEC_OUTPUT_UNWRITABLE", what, Where(key="results_dir"), "Name another folder.", rule="C13")
 

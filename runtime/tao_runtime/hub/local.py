@@ -10,7 +10,7 @@ from tao_runtime.hub.cache import ModelCache
 from tao_runtime.hub.names import HubModel, parse_model
 
 # What reads a conversation: a download of a few megabytes, weights left out.
-_SMALL_FILES = "'*.json' '*.jinja' merges.txt"
+_SMALL_FILES = "--include '*.json' --include '*.jinja' --include merges.txt"
 
 
 def local_folder(name: str, environment: Environment, key: str | None = None) -> Path:
@@ -38,7 +38,7 @@ def _snapshot(model: HubModel, name: str, environment: Environment, key: str | N
     commit = cache.commit_of(model.revision)
     if commit is not None and (cache.snapshot(commit) / "config.json").is_file():
         return cache.snapshot(commit)
-    fix = f"hf download {model.repo_id} --revision {model.revision} --include {_SMALL_FILES}"
+    fix = f"hf download {model.repo_id} --revision {model.revision} {_SMALL_FILES}"
     raise _missing(f"{model} is not in the Hub's cache {environment.hf_hub_cache}", name, key, fix)
 
 

@@ -96,7 +96,12 @@ class ConversationWriter:
         Raises:
             TaoError: RUN_CHAT_TEMPLATE; the record is named.
         """
-        text = self.render(messages, purpose)
+        try:
+            text = self.render(messages, purpose)
+        except TaoError:
+            raise
+        except Exception as error:  # a template is a program of its author's, and may raise anything
+            raise template_fault(record, f"the chat template fails: {type(error).__name__}: {error}") from None
         answers = self._answers(record, messages, text) if purpose == "training" else ()
         return Conversation(text, answers, tuple(media_in(messages)))
 
@@ -105,8 +110,9 @@ class ConversationWriter:
         text = "\n".join([self.system_prompt, *(turn.text for turn in record.turns)])
         for token in self.special_tokens:
             if token in text:
-                what = f"its text, or the system prompt, contains {token}"
-                raise record_fault(record, "DATA_LITERAL_TOKENS", what, f"Remove {token} from the text.", "D10")
+                place = "the system prompt" if token in self.system_prompt else "its text"
+                what, fix = f"{place} contains {token}", f"Remove {token} from {place}."
+                raise record_fault(record, "DATA_LITERAL_TOKENS", what, fix, "D10")
 
     def _answers(self, record: Record, messages: list[Message], text: str) -> tuple[tuple[int, int], ...]:
         """Find where each answer stands in the text, with the token that ends it, without the line end after.

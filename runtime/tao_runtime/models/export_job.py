@@ -12,7 +12,7 @@ import torch
 from tao_runtime.config.export import ExportSpec
 from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, TaoError, Where, raise_errors
-from tao_runtime.files import write_json
+from tao_runtime.files import why_unwritable, write_json
 from tao_runtime.hub.names import HubModel, parse_model
 from tao_runtime.hub.sources import ModelSource, WantedModel, ask_for_model, bring_model
 from tao_runtime.models.export import (
@@ -95,6 +95,12 @@ class ExportJob:
             named_base(source)
 
     def _check_target(self) -> None:
+        reason = why_unwritable(self.target)
+        if reason is not None:
+            what = f"results_dir is {self.target}: {reason}"
+            raise TaoError(
+                Finding("SPEC_OUTPUT_UNWRITABLE", what, Where(key="results_dir"), "Name another folder.", rule="C13")
+            )
         if self.target.exists():
             raise unwritable(self.target, "it exists already")
 

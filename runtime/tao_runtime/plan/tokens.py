@@ -128,6 +128,11 @@ class TokenCounter:
         self._texts: dict[Any, _TextTokens] = {}
         self._stamps: dict[str, int] = {}
 
+    @property
+    def tokens_in_prompt(self) -> list[str]:
+        """Special tokens that the system prompt holds; with one, no record can be read."""
+        return [token for token in self._writer.special_tokens if token in self._writer.system_prompt]
+
     def video(self, facts: VideoFacts) -> MediaTokens:
         """Count a video.
 

@@ -73,7 +73,7 @@ def _faults(groups: Sequence[FaultGroup]) -> str:
 def _group(group: FaultGroup) -> str:
     first, shown = group.first, group.members[:MAX_PLACES]
     times = f' <span class="times">{number(group.number)} times</span>' if group.number > 1 else ""
-    rule = f' <span class="chip">{escape(first.rule)}</span>' if first.rule else ""
+    rule = "".join(f' <span class="chip">{escape(name)}</span>' for name in group.rules)
     head = f'<h3><span class="chip {first.severity}">{first.severity}</span> {escape(first.code)}{rule}{times}</h3>'
     whats = [
         f"<li>{_text(what)}{''.join(_place(str(one.where)) for one in same)}</li>"

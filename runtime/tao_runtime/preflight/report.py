@@ -51,6 +51,11 @@ class FaultGroup:
         """The finding that stands for the group."""
         return self.members[0]
 
+    @property
+    def rules(self) -> list[str]:
+        """Numbers of the rules that the members belong to."""
+        return list(dict.fromkeys(member.rule for member in self.members if member.rule))
+
     def fixes(self, limit: int) -> list[Finding]:
         """Return one finding for each different fix among the first `limit`."""
         by_fix = {finding.fix: finding for finding in reversed(self.members[:limit]) if finding.fix}
@@ -59,8 +64,8 @@ class FaultGroup:
     def lines(self, width: int) -> list[str]:
         """Return the group as lines of at most `width` characters, commands excepted."""
         shown = self.members[:MAX_PLACES_SHOWN]
-        rule = f" [{self.first.rule}]" if self.first.rule else ""
-        lines = [f"{self.first.severity}  {self.first.code}{rule}{f'  {self.number} times' if self.number > 1 else ''}"]
+        rules = f" [{', '.join(self.rules)}]" if self.rules else ""
+        lines = [f"{self.first.severity}  {self.first.code}{rules}{f'  {self.number} times' if self.number > 1 else ''}"]
         for what, same in groupby(shown, key=lambda f: f.what):
             lines += _wrapped(what, width, "    ")
             for place in filter(None, (str(one.where) for one in same)):

@@ -166,7 +166,8 @@ def _mended(request: PreflightRequest, built: BuiltSpec, base: dict[str, Any], f
 
 def _judged(request: PreflightRequest, built: BuiltSpec, base: dict[str, Any], facts: Facts) -> tuple[SpecFile, Judge]:
     """Return the spec file, and what the rules say of it with other values."""
-    file = SpecFile(Path(str(request.spec)), request.skill, request.action, built.action.model, base)
+    path = Path(str(request.spec))
+    file = SpecFile(path, request.skill, request.action, built.action.model, base, request.overrides)
     return file, lambda value: build_spec(request.skill, request.action, request.overrides, value, facts=facts).findings
 
 

@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tao_runtime.dataset.collector import Selection
 from tao_runtime.dataset.lint import LintResult
-from tao_runtime.dataset.lint_tokens import TOKEN_CODES, TOKEN_RULES, Reading, TokenChecks, counted_records, not_counted
+from tao_runtime.dataset.lint_tokens import (
+    TOKEN_CODES,
+    TOKEN_RULES,
+    Reading,
+    TokenChecks,
+    checks_of,
+    counted_records,
+    not_counted,
+    open_reading,
+)
 from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, Severity, TaoError
 from tao_runtime.hub.local import local_folder
-from tao_runtime.media.geometry import read_most_positions
 from tao_runtime.plan.summary import TokenSummary
-from tao_runtime.plan.tokens import open_counter
 from tao_runtime.preflight.datasets import TRAINING
 from tao_runtime.preflight.report import Check
 
@@ -59,12 +67,15 @@ def check_tokens(
     try:
         folder = local_folder(reading.model, environment, reading.model_key)
         tokenizer = None if reading.tokenizer is None else local_folder(reading.tokenizer, environment, _TOKENIZER)
-        counter = open_counter(folder, reading.options, reading.system_prompt, tokenizer)
-        most_positions = read_most_positions(folder)
     except TaoError as error:
         return _skipped(report, error.findings[0].what, error.findings[0].fix)
+    try:
+        counter, most_positions = open_reading(reading, folder, tokenizer)
+    except TaoError as error:
+        report.findings += [finding for finding in error.findings if _is_own(finding, reading)]
+        return _skipped(report, error.findings[0].what, error.findings[0].fix)
     for role, result in seen.items():
-        checks = TokenChecks(str(result.annotations), reading, result.media_facts)
+        checks = checks_of(result, reading)
         for counted in counted_records(result.annotations, result.media_dir, counter, checks):
             if summary is not None and role == TRAINING:
                 summary.take(counted)
@@ -72,6 +83,13 @@ def check_tokens(
         report.totals.update(checks.counts)
         report.checks.append(Check(f"{role} tokens", _outcome(checks)))
     return report
+
+
+def _is_own(finding: Finding, reading: Reading) -> bool:
+    """Tell whether no other check names it, and the back end would stop at it too."""
+    if finding.code == "ACCESS_MODEL_TOKENIZER":
+        return not Path(reading.model).is_dir()  # of a folder, the check of access says it
+    return finding.code != "RUN_MODEL_UNSUPPORTED" or not reading.cuts  # other trainers read other models
 
 
 def _outcome(checks: TokenChecks) -> str:

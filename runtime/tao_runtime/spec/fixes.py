@@ -23,13 +23,27 @@ Judge = Callable[[dict[str, Any]], list[Finding]]
 
 @dataclass(frozen=True, slots=True)
 class SpecFile:
-    """Name the spec file whose findings are mended: its path, what it is a spec of, and what it holds."""
+    """Name the spec file whose findings are mended.
+
+    Attributes:
+        path: of the file.
+        skill, action, model: what it is a spec of.
+        value: what it holds.
+        overrides: texts such as `train.epoch=3` that the command line puts over it: an edit below them would change nothing.
+    """
 
     path: Path
     skill: str
     action: str
     model: type[Section]
     value: dict[str, Any]
+    overrides: Sequence[str] = ()
+
+    def is_overridden(self, words: Sequence[str]) -> bool:
+        """Tell whether the command line decides a key that these flags name."""
+        named = {word.partition("=")[0].strip() for word in words}
+        given = {word.partition("=")[0].strip() for word in self.overrides}
+        return any(f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.") for one in named for other in given)
 
 
 def pasteable(findings: Sequence[Finding], file: SpecFile, judge: Judge) -> list[Finding]:
@@ -54,10 +68,24 @@ def as_edits(findings: Sequence[Finding], file: SpecFile, judge: Judge) -> list[
     return [_edited(finding, file, judge, before) for finding in findings]
 
 
+def with_edits(findings: Sequence[Finding], file: SpecFile, judge: Judge) -> list[Finding]:
+    """Return findings of any check, each fix of flags as the command that edits the file wherever that mends.
+
+    Args:
+        findings: those of `judge`, and of other checks.
+        file: the spec file.
+        judge: returns the findings of a nested spec, with the same overrides.
+    """
+    own = _marks(judge(own_copy(file.value)))
+    judged = [finding for finding in findings if (finding.code, finding.where.key) in own]
+    mended = dict(zip(map(id, judged), pasteable(judged, file, judge), strict=True))
+    return as_edits([mended.get(id(finding), finding) for finding in findings], file, judge)
+
+
 def _edited(finding: Finding, file: SpecFile, judge: Judge, before: set[tuple[str, str | None]]) -> Finding:
     words = _flags(finding.fix)
     value = own_copy(file.value)
-    if not words or changes_of(file.model, value, words)[1] or _marks(judge(value)) - before:
+    if not words or file.is_overridden(words[1::2]) or changes_of(file.model, value, words)[1] or _marks(judge(value)) - before:
         return finding
     return replace(finding, fix=_command(file, words), fix_kind=FixKind.COMMAND)
 

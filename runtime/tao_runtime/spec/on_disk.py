@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ from tao_runtime.config.fields import Section
 from tao_runtime.config.train import TrainSpec
 from tao_runtime.environment import Environment
 from tao_runtime.errors import TaoError
-from tao_runtime.files import nearest_existing, sha256_of, write_json
+from tao_runtime.files import sha256_of, why_unwritable, write_json
 from tao_runtime.hub.cache import ModelCache
 from tao_runtime.hub.names import HubModel, parse_model
 
@@ -64,11 +63,9 @@ def unwritable(values: Mapping[str, Any]) -> dict[str, str]:
         name = _at(values, key)
         if not isinstance(name, str):
             continue
-        existing = nearest_existing(Path(name))
-        if not existing.is_dir():
-            found[key] = f"{existing} is a file"
-        elif not os.access(existing, os.W_OK | os.X_OK):
-            found[key] = f"{existing} can't be written"
+        reason = why_unwritable(Path(name))
+        if reason is not None:
+            found[key] = reason
     return found
 
 
