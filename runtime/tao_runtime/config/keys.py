@@ -6,6 +6,7 @@ import difflib
 import types
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
@@ -72,6 +73,8 @@ def find_key(model: type[Section], path: str) -> Key | None:
     return key
 
 
+# A spec is judged again for each fix that is tried, and comparing spellings is the dearest part of it.
+@lru_cache(maxsize=4096)
 def nearest_key(model: type[Section], path: str) -> str | None:
     """Return the known key most like an unknown one: a key of the same name elsewhere, else the closest spelling."""
     known = [key.path for key in walk_keys(model)]
