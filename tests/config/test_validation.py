@@ -111,3 +111,22 @@ def test_the_fix_parses_when_pasted(value: dict) -> None:
     flag, override = shlex.split(finding.fix)
     assert flag == "--set"
     assert build_spec(COSMOS_REASON, "train", [*PATHS["train"], override]).form_findings == []
+
+
+@pytest.mark.parametrize(
+    ("path", "received", "fix"),
+    [
+        ("train.fsdp_reshard_after_forward", "always", "--set train.fsdp_reshard_after_forward=true"),
+        ("train.fsdp_reshard_after_forward", "never", "--set train.fsdp_reshard_after_forward=false"),
+        ("policy.lora.target_modules", "q_proj", """--set 'policy.lora.target_modules=["q_proj"]'"""),
+        ("policy.lora.target_modules", ["q_proj", "vproj"], """--set 'policy.lora.target_modules=["q_proj", "v_proj"]'"""),
+        ("policy.lora.target_modules", ["xyz"], """--set 'policy.lora.target_modules=["q_proj", "v_proj"]'"""),
+    ],
+)
+def test_a_fix_keeps_what_was_meant(path: str, received: object, fix: str) -> None:
+    *parents, leaf = path.split(".")
+    value: dict[str, object] = {leaf: received}
+    for name in reversed(parents):
+        value = {name: value}
+    _, faults = parse_spec(TrainSpec, value)
+    assert fix in [fault.fix for fault in faults]

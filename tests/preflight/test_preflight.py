@@ -229,6 +229,8 @@ def test_a_token_in_a_spec_is_an_error(preflight, tmp_path, dataset):
     spec = write_spec(tmp_path / "bad.yaml", dataset, logging__project_name=OTHER_TOKEN)
     code, document = preflight("--spec", spec)
     assert (code, found(document)) == (5, [("H10", "ACCESS_SECRET_EXPOSED")])
+    (finding,) = [f for f in document["findings"] if f["code"] == "ACCESS_SECRET_EXPOSED"]
+    assert OTHER_TOKEN in spec.read_text().splitlines()[finding["where"]["line"] - 1]
 
 
 def test_only_and_skip_take_rules_and_codes_and_are_named(preflight, tmp_path, dataset):

@@ -223,3 +223,14 @@ def test_a_change_that_can_not_be_made_writes_nothing(tmp_path, capsys, words):
     assert main(["spec", "edit", "--spec", str(spec), "--set", "train.seed=5", *words, "--out", str(spec), "--json"]) == 3
     assert spec.read_text() == "train: {seed: 1}\n"
     assert json.loads(capsys.readouterr().out)["findings"][0]["severity"] == "error"
+
+
+def test_a_fix_never_takes_another_model_and_sets_no_key_twice(check, tmp_path):
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(spec_text(complete("train", "policy.model_name_or_path=hf_model://Cosmos").given))
+    (named,) = [f for f in check(spec) if f["code"] == "SPEC_MODEL_NAME"]
+    assert named["fix_kind"] != "command"
+    spec.write_text(spec_text(complete("train", "train.train_batch_per_replica=0").given))
+    fixes = [f["fix"] for f in check(spec) if f["code"] == "SPEC_BATCH_NOT_POSITIVE"]
+    assert len(fixes) == 1
+    assert fixes[0].count("train.train_batch_per_replica=") == 1

@@ -280,6 +280,16 @@ def test_without_the_record_count_the_rest_is_rendered_and_what_lacks_is_told() 
     assert underived(model_of("train", "validation.enable=false"), "cosmos-rl", None) == []
 
 
+@pytest.mark.parametrize(
+    ("given", "rendered"),
+    [("[1.0,2.0]", [1.0, 2.0, 2.0, 1.0]), ("[1.0,2.0,3.0]", [1.0, 3.0, 2.0, 1.0]), ("[1.0,2.0,3.0,4.0]", [1.0, 3.0, 2.0, 4.0])],
+)
+def test_rates_of_parts_go_to_the_parts_that_cosmos_rl_means(given: str, rendered: list[float]) -> None:
+    """Read off cosmos_rl 0.4.7, HFModel.separate_model_parts: language model, projector, vision model, then what is left."""
+    table = tomllib.loads(render(model_of("train", f"train.optm_lr={given}"), "cosmos-rl", NUM_RECORDS))
+    assert table["train"]["optm_lr"] == rendered
+
+
 def test_a_warmup_of_one_epoch_never_becomes_the_whole_run(upstream: Any) -> None:
     for words in ("1", "1.0", "0.5"):
         table = tomllib.loads(render(model_of("train", f"train.optm_warmup_epochs={words}"), "cosmos-rl", NUM_RECORDS))

@@ -33,6 +33,8 @@ _RANGE_ERRORS = {
 }
 _UNKNOWN_KEY_ERRORS = {"extra_forbidden", "invalid_key"}
 _MAX_SHOWN = 80
+# Words of cosmos-rl and of YAML 1.1 for what is written true and false here.
+_MEANT = {"always": "true", "never": "false", "yes": "true", "no": "false", "on": "true", "off": "false"}
 _MAX_FIX = 300
 
 
@@ -153,8 +155,13 @@ def _fix(key: Key, received: Any) -> str:
 def _nearest_value(key: Key, received: Any) -> Any:
     """Return a value that the key takes and that is close to what was received; else its default."""
     choices = [json_word(choice) for choice in choices_of(key.field.annotation)]
+    default = key.field.get_default(call_default_factory=True)
     close: list[Any]
-    if isinstance(received, bool):
+    if isinstance(default, list) and isinstance(received, str | list):
+        return _nearest_words([received] if isinstance(received, str) else received, choices) or default
+    if isinstance(received, str) and _MEANT.get(received.lower()) in choices:
+        close = [_MEANT[received.lower()]]
+    elif isinstance(received, bool):
         close = [word for word in choices if word == json_word(received)]
     elif isinstance(received, int | float):
         close = [_within_bounds(key, received)] if _within_bounds(key, received) != received else []
@@ -164,7 +171,13 @@ def _nearest_value(key: Key, received: Any) -> Any:
         close = [received]
     else:
         close = difflib.get_close_matches(str(received), choices, n=1, cutoff=0.4)
-    return close[0] if close else key.field.get_default(call_default_factory=True)
+    return close[0] if close else default
+
+
+def _nearest_words(received: list[Any], choices: list[str]) -> list[str]:
+    """Return the choices nearest to the words received, each once."""
+    near = (difflib.get_close_matches(str(word), choices, n=1, cutoff=0.4) for word in received)
+    return list(dict.fromkeys(word for found in near for word in found))
 
 
 def _within_bounds(key: Key, number: float) -> float:

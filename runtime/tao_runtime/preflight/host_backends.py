@@ -16,6 +16,10 @@ from tao_runtime.preflight.report import Check
 
 SUBJECT = "attention and decoder"
 _FLASH_PACKAGES = ("flash_attn_3", "flash_attn")
+_FLASH_FIX = (
+    "Launch inside NVIDIA's image, which brings it; or build it where CUDA's compiler is: "
+    "pip install flash-attn --no-build-isolation"
+)
 _READERS = ("torchcodec", "decord")
 
 
@@ -100,9 +104,7 @@ def _findings(
         )
     if attention.value == "flash_attention_2" and not any(map(is_importable, _FLASH_PACKAGES)):
         what = f"{attention.reason}, so loading the model fails"
-        yield _warning(
-            "HOST_FLASH_ATTENTION_MISSING", what, "pip install flash-attn --no-build-isolation", "attention", FixKind.COMMAND
-        )
+        yield _warning("HOST_FLASH_ATTENTION_MISSING", what, _FLASH_FIX, "attention")
     asked = request.environment.decoder
     if request.backend == "native" and asked not in {"auto", decoder.value}:
         yield _warning("HOST_DECODER_FALLBACK", decoder.reason, "unset TAO_DECODER", "decoder", FixKind.COMMAND)

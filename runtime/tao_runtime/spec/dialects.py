@@ -55,6 +55,12 @@ DERIVED: tuple[Derivation, ...] = (
         ("train.fsdp_reshard_after_forward",),
         "true is always, false is never, default is default",
     ),
+    Derivation(
+        "train.optm_lr",
+        ("train.optm_lr",),
+        "a list becomes one rate each for language model, projector, vision tower and head, in cosmos-rl's order; it drops the "
+        "last where a model has no head of its own",
+    ),
     Derivation("train.train_policy.dataset.test_size", ("train.train_policy.dataset.test_size",), "left out when 0 or null"),
 )
 

@@ -153,7 +153,7 @@ def _with_command(finding: Finding, file: SpecFile, judge: Judge, before: set[tu
             if faults or mark in _marks(after):
                 break
             if not new:
-                return replace(finding, fix=_command(file, words), fix_kind=FixKind.COMMAND)
+                return replace(finding, fix=_command(file, _once(words)), fix_kind=FixKind.COMMAND)
             # A right value may contradict another key: what mends that goes into the same command.
             words = [*words, *(word for f in new for word in _flags(f.fix))]
     return finding
@@ -169,9 +169,18 @@ def _candidates(finding: Finding, file: SpecFile) -> list[list[str]]:
         candidates.append(["--rename", f"{key}={words[1].partition('=')[0]}"])
     if words:
         candidates.append([*words, "--unset", key] if finding.code == "SPEC_UNKNOWN_KEY" and key is not None else words)
-    if is_written and key is not None:
+    # Without its name another model would be taken, which nobody asked for.
+    if is_written and key is not None and finding.code != "SPEC_MODEL_NAME":
         candidates.append(["--unset", key])
     return candidates
+
+
+def _once(words: Sequence[str]) -> list[str]:
+    """Leave out each --set of a key that a later one sets again."""
+    pairs = list(zip(words[::2], words[1::2], strict=True))
+    last = {word.partition("=")[0]: place for place, (flag, word) in enumerate(pairs) if flag == "--set"}
+    kept = [pair for place, pair in enumerate(pairs) if pair[0] != "--set" or last[pair[1].partition("=")[0]] == place]
+    return [word for pair in kept for word in pair]
 
 
 def _flags(fix: str) -> list[str]:

@@ -96,6 +96,8 @@ def _cosmos_rl_train(spec: TrainSpec, num_train_records: int | None) -> dict[str
     train = table["train"]
     train["output_dir"] = spec.train.output_dir or spec.results_dir
     table.pop("results_dir", None)
+    if isinstance(spec.train.optm_lr, list):
+        train["optm_lr"] = _rates_in_order(spec.train.optm_lr)
     train["fsdp_reshard_after_forward"] = RESHARD[spec.train.fsdp_reshard_after_forward]
     if not spec.train.train_policy.dataset.test_size:
         train["train_policy"]["dataset"].pop("test_size", None)
@@ -122,6 +124,15 @@ def _rendered_part(spec: Section) -> dict[str, Any]:
             section = section.get(name, {})
         section.pop(leaf, None)
     return table
+
+
+def _rates_in_order(rates: list[float]) -> list[float]:
+    """Turn rates of language model, vision tower, projector and head into cosmos-rl's order, which has the projector second.
+
+    A list that stops early gives the projector the vision tower's rate and the head the language model's, as in training here.
+    """
+    language, vision = rates[:2]
+    return [language, rates[2] if len(rates) > 2 else vision, vision, rates[3] if len(rates) > 3 else language]
 
 
 def _warmup_share(spec: TrainSpec) -> float | int:

@@ -14,7 +14,20 @@ def secret_findings(text: str, file: str, environment: Environment) -> Iterator[
     if redact(text, {}) != text or (environment.hf_token is not None and environment.hf_token in text):
         what = f"{file} holds a credential"
         fix = "Take it out, revoke it, and pass the new one by name through the environment (HF_TOKEN)."
-        yield Finding("ACCESS_SECRET_EXPOSED", what, Where(file=file), fix, rule="H10")
+        yield Finding(
+            "ACCESS_SECRET_EXPOSED",
+            what,
+            Where(file=file, line=_line_of(text, environment) if Path(file).is_file() else None),
+            fix,
+            rule="H10",
+        )
+
+
+def _line_of(text: str, environment: Environment) -> int | None:
+    """Return the first line that holds a credential, None when it spans several, or lies so far on that lines were left out."""
+    lines, token = text[:_MAX_BYTES].splitlines(), environment.hf_token
+    found = (n for n, line in enumerate(lines, 1) if redact(line, {}) != line or (token is not None and token in line))
+    return next(found, None)
 
 
 # What runs and platforms leave beside results: logs, records, scripts, dumps of the environment.
