@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tao_runtime.cli.main import main
 from tao_runtime.dataset.collector import MAX_FINDINGS_PER_CODE, Collector, select
 from tao_runtime.dataset.lint import LintResult, lint_annotations
 from tao_runtime.dataset.lint_fields import FieldChecks, plain_parts
-from tao_runtime.errors import Severity, TaoError
+from tao_runtime.errors import FixKind, Severity, TaoError
 from tao_runtime.media.annotations import read_annotations
 from tao_runtime.media.quoting import shown
 
@@ -177,6 +178,37 @@ def test_another_case_of_a_folder_is_found_too(tmp_path, clips):
     result = lint(tmp_path, [record(video="clips/a.MP4")], tmp_path)
     assert codes(result) == [("DATA_MEDIA_MISSING", 0)]
     assert result.findings[0].what.endswith('. Write "Clips/A.mp4".')
+
+
+@pytest.mark.parametrize(
+    ("written", "there", "reason"),
+    [
+        ("sub\\a.mp4", "sub/a.mp4", "folders are parted by / and not by \\"),
+        (".\\Sub\\A.mp4", "sub/a.mp4", "folders are parted by / and not by \\"),
+        ("caf\u00e9.mp4", "cafe\u0301.mp4", "they look alike and are coded otherwise (Unicode NFC and NFD)"),
+        ("cafe\u0301.mp4", "caf\u00e9.mp4", "they look alike and are coded otherwise (Unicode NFC and NFD)"),
+        ("CAFE\u0301.mp4", "cafe\u0301.mp4", "names tell small from capital letters"),
+    ],
+)
+def test_a_name_that_is_nearly_that_of_a_file_is_mended_to_it(tmp_path, clips, written, there, reason):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / there).write_bytes((clips / "bikes.mp4").read_bytes())
+    result = lint(tmp_path, [record(video=written)], tmp_path)
+    assert codes(result) == [("DATA_MEDIA_MISSING", 0)]
+    assert reason in result.findings[0].what
+    assert result.right_names == {written: there}
+    assert main(shlex.split(result.findings[0].fix)[1:]) == 0
+    assert codes(lint_annotations(tmp_path / "a.json", tmp_path)) == []
+    assert json.loads((tmp_path / "a.json").read_text())[0]["video"] == there
+
+
+@pytest.mark.parametrize("names", [["a\u00e9.mp4", "ae\u0301.mp4"], ["A.mp4", "a.mp4"]])
+def test_of_two_near_names_none_is_chosen(tmp_path, clips, names):
+    for name in names:
+        (tmp_path / name).write_bytes((clips / "bikes.mp4").read_bytes())
+    result = lint(tmp_path, [record(video=names[0].upper())], tmp_path)
+    assert [(f.code, f.fix_kind) for f in result.findings] == [("DATA_MEDIA_MISSING", FixKind.MANUAL)]
+    assert result.right_names == {}
 
 
 def test_images_need_to_be_there(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -39,8 +40,8 @@ class MediaState:
     Attributes:
         fault: code, fact, fix and kind of fix; None when the file is there.
         facts: what probing measured; None for images and for what can't be used.
-        right_name: the name of the one usable file that differs from the name in small and capital letters only; `fault` and
-            `facts` then are those of the wrong name and of this file.
+        right_name: the name of the one usable file that is nearly the name (`MediaFolder`); `fault` and `facts` then are those
+            of the wrong name and of this file.
     """
 
     fault: tuple[str, str, str, FixKind] | None = None
@@ -146,7 +147,7 @@ class MediaFolder:
         """Say whether a name leads to usable media; videos are measured."""
         fault = self._fault(name)
         if fault is not None:
-            return self._other_case(name, kind) or MediaState(fault)
+            return self._near_state(name, kind) or MediaState(fault)
         path = os.path.join(self._root, name)  # noqa: PTH118 - pathlib would drop what os.path.realpath needs
         try:
             if kind == "video":
@@ -193,20 +194,20 @@ class MediaFolder:
 
     def _missing(self, name: str) -> tuple[str, str, str, FixKind]:
         """Say why there is no file of this name."""
-        found = self._in_other_case(name)
+        found = self._near(name)
         if found == os.path.normpath(name):
             what = f"{shown(name)} is a link that leads nowhere, or no regular file"
             return "DATA_MEDIA_MISSING", what, "Put a file there, or leave this record out.", FixKind.MANUAL
         what = f"{shown(name)} does not exist in {self._named}"
         return "DATA_MEDIA_MISSING", what, "Put the file there, or leave this record out.", FixKind.MANUAL
 
-    def _other_case(self, name: str, kind: str) -> MediaState | None:
-        """Look at the one file whose name differs in small and capital letters only; None when there is no such file."""
-        found = None if "\0" in name else self._in_other_case(name)
+    def _near_state(self, name: str, kind: str) -> MediaState | None:
+        """Look at the one file with nearly this name; None when there is no such file."""
+        found = None if "\0" in name else self._near(name)
         if found is None or found == os.path.normpath(name) or self._fault(found) is not None:
             return None
         state = self.look(found, kind)
-        what = f"{shown(name)} does not exist; {shown(found)} does, and names tell small from capital letters"
+        what = f"{shown(name)} does not exist; {shown(found)} does, and {_difference(name, found)}"
         if state.fault is not None:
             what = f"{shown(name)} does not exist; {shown(found)} does, but it is of no use: {state.fault[1]}"
             return MediaState(
@@ -214,12 +215,15 @@ class MediaFolder:
             )
         return MediaState(("DATA_MEDIA_MISSING", what, f'Write "{shown(found)}".', FixKind.EDIT), state.facts, found)
 
-    def _in_other_case(self, name: str) -> str | None:
-        """Return the one existing name that differs in small and capital letters only."""
+    def _near(self, name: str) -> str | None:
+        """Return the one existing name that differs in letter case, in the Unicode form of letters, or in its slashes only."""
+        return self._matched(name) or (self._matched(name.replace("\\", "/")) if "\\" in name else None)
+
+    def _matched(self, name: str) -> str | None:
         folder, parts = self._root, []
         for part in Path(name).parts:
             if part not in {".", ""}:
-                same = self._names(folder).get(part.casefold(), [])
+                same = self._names(folder).get(_folded(part), [])
                 if len(same) != 1:
                     return None
                 parts.append(same[0])
@@ -230,9 +234,23 @@ class MediaFolder:
         if folder not in self._entries:
             names: dict[str, list[str]] = {}
             for entry in _entries(folder):
-                names.setdefault(entry.casefold(), []).append(entry)
+                names.setdefault(_folded(entry), []).append(entry)
             self._entries[folder] = names
         return self._entries[folder]
+
+
+def _folded(name: str) -> str:
+    """Return what names have in common that differ in letter case, or in how accents are coded (macOS archives)."""
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def _difference(name: str, found: str) -> str:
+    """Say how a name differs from the near one that exists."""
+    if "\\" in name and "\\" not in found:
+        return "folders are parted by / and not by \\"
+    if unicodedata.normalize("NFC", os.path.normpath(name)) == unicodedata.normalize("NFC", found):
+        return "they look alike and are coded otherwise (Unicode NFC and NFD)"
+    return "names tell small from capital letters"
 
 
 def frames_to_try(facts: VideoFacts, vision: VisionOptions | None) -> list[int]:

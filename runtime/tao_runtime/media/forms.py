@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Literal
@@ -117,7 +118,7 @@ def form_remarks(file: str, encoding: str, form: Form) -> Iterator[Finding]:
         return
     if encoding.startswith(("utf-16", "utf-32")):
         what = f"{file} is {encoding.upper()}; it is read, but other readers expect UTF-8"
-        yield _warning("DATA_ANNOTATIONS_ENCODING", what, file, f"iconv -f {encoding.upper()} -t UTF-8 '{file}'")
+        yield _warning("DATA_ANNOTATIONS_ENCODING", what, file, f"iconv -f {encoding.upper()} -t UTF-8 {shlex.quote(file)}")
     suffix, right = Path(file).suffix.lower(), SUFFIX_OF[form]
     if suffix != right and suffix in SUFFIX_OF.values():
         what = f"{file} is named {suffix} but holds {_NAME_OF[form]}; it is read, but other readers go by the name"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -76,7 +77,7 @@ class SyntaxFaults:
     def bad_bytes(self, index: int, line: int) -> None:
         """Add a record whose bytes are not UTF-8."""
         what = f"record {index} holds bytes that are not UTF-8 (line {line})"
-        fix = f"Find the file's real encoding and convert it: iconv -f GBK -t UTF-8 '{self.file}'"
+        fix = f"Find the file's real encoding and convert it: iconv -f GBK -t UTF-8 {shlex.quote(self.file)}"
         self._add(Finding("DATA_ANNOTATIONS_ENCODING", what, self._at(line, None), fix, rule="D1"))
 
     def stop(self, what: str, line: int) -> None:
