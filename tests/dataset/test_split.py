@@ -126,6 +126,18 @@ def test_names_of_one_file_count_as_one(tmp_path, clips):
     assert split_set(open_source(path), [Side("val", 1)]).summary["num_groups"] == 4, "without the folder links are not known"
 
 
+def test_hard_links_of_a_video_stay_together(tmp_path, clips):
+    media = tmp_path / "media"
+    media.mkdir()
+    for name in ("a.mp4", "other.mp4"):
+        (media / name).write_bytes((clips / "bikes.mp4").read_bytes())
+    (media / "b.mp4").hardlink_to(media / "a.mp4")
+    path = saved(tmp_path, [record(n, name) for n, name in enumerate(["a.mp4", "b.mp4", "other.mp4"])])
+    found = split_set(open_source(path), [Side("val", 1)], media_dir=media)
+    assert found.summary["num_groups"] == 2
+    assert found.side_of[0] == found.side_of[1] != found.side_of[2]
+
+
 def test_copies_of_a_video_stay_together_when_bytes_are_compared(tmp_path, capsys, clips):
     media = tmp_path / "media"
     media.mkdir()

@@ -21,7 +21,8 @@ class MediaNames:
     """Tell which names lead to one file.
 
     Args:
-        media_dir: folder that names start from; with it links are followed, without it names are compared as paths.
+        media_dir: folder that names start from; with it links of both kinds are followed; without it names are compared as
+            paths.
 
     Raises:
         TaoError: DATA_MEDIA_FOLDER_MISSING.
@@ -34,6 +35,7 @@ class MediaNames:
             raise TaoError(Finding("DATA_MEDIA_FOLDER_MISSING", what, Where(file=str(media_dir)), fix, rule="D3"))
         self._root = None if media_dir is None else os.path.realpath(media_dir)
         self._known: dict[str, str] = {}
+        self._first_name: dict[tuple[int, int], str] = {}
 
     def file_of(self, name: str) -> str:
         """Return one text for all names of a file."""
@@ -41,9 +43,18 @@ class MediaNames:
         if found is None:
             # A NUL names no file; the linter says so.
             at_root = self._root is not None and "\0" not in name
-            found = os.path.realpath(os.path.join(self._root or "", name)) if at_root else os.path.normpath(name)  # noqa: PTH118
+            found = self._file_at(os.path.join(self._root or "", name)) if at_root else os.path.normpath(name)  # noqa: PTH118
             self._known[name] = found
         return found
+
+    def _file_at(self, path: str) -> str:
+        """Follow links of both kinds; of the names of a hard-linked file, the first one asked for stands for all."""
+        real = os.path.realpath(path)
+        try:
+            state = os.stat(real)  # noqa: PTH116 - a name may be no path
+        except (OSError, ValueError):
+            return real
+        return self._first_name.setdefault((state.st_dev, state.st_ino), real)
 
 
 def media_names(raw: dict[str, Any]) -> list[str]:
