@@ -4,9 +4,11 @@ import contextlib
 import io
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -82,10 +84,14 @@ def check_each_fix(place: Place) -> list[Finding]:
     for number, fix in enumerate(fixes):
         fresh = place.copy(f"{place.folder.name}.{number}")
         done = fresh.shell(fix)
-        code = fix.partition("--only ")[2].partition(" ")[0]
+        words = shlex.split(fix)
+        code, *more = [after for word, after in pairwise(words) if word == "--only"] or [""]
+        # Only a sound file takes another form, so the command that gives it one mends its syntax on the way.
+        on_the_way = {code} if more else set()
         stays = any(f["code"] == code and f["fix_kind"] == "manual" for f in found)
         assert done.returncode == (4 if stays and "--record" not in fix else 0), (fix, done.stdout, done.stderr)
-        assert sorted(map(key, fresh.lint()), key=str) == sorted((key(f) for f in found if f["fix"] != fix), key=str), fix
+        left = [f for f in found if f["fix"] != fix and f["code"] not in on_the_way]
+        assert sorted(map(key, fresh.lint()), key=str) == sorted(map(key, left), key=str), fix
     for fix in fixes:
         assert place.shell(fix).returncode in {0, 4}
     assert mendable(place.lint()) == []
@@ -140,6 +146,7 @@ FAULTS: dict[str, Any] = {
     "wrapped.json": json.dumps({"info": {"by": "us"}, "data": [record(0, video_fps=None), *SOUND]}, indent=1),
     "rate_in_bad_file.json": '[{"id": NaN},\n' + json.dumps(record(1, video_fps=None)) + "\n" + LINES[0] + "]",
     "nan_named.jsonl": '[{"id": NaN},\n' + LINES[0] + "]",
+    "not_closed_and_named.jsonl": ARRAY[:-2],
     "reason.json": {
         "format": "tao-vl-reason-v1.0",
         "media_root": "",

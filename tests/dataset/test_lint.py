@@ -202,6 +202,16 @@ def test_a_name_that_is_nearly_that_of_a_file_is_mended_to_it(tmp_path, clips, w
     assert json.loads((tmp_path / "a.json").read_text())[0]["video"] == there
 
 
+def test_a_rate_that_only_one_of_two_files_tells_is_for_a_person_to_write(tmp_path, clips):
+    two = record(video=["gone.mp4", "bikes.mp4"], question="<video><video>?", video_fps=60)
+    missing, contradicts = lint(tmp_path, [two], clips).findings
+    assert (missing.code, contradicts.code) == ("DATA_MEDIA_MISSING", "DATA_VIDEO_FPS_CONTRADICTS")
+    assert (contradicts.fix_kind, contradicts.fix) == (
+        FixKind.MANUAL,
+        "Give bikes.mp4 the rate 25.0; the others were not measured.",
+    )
+
+
 @pytest.mark.parametrize("names", [["a\u00e9.mp4", "ae\u0301.mp4"], ["A.mp4", "a.mp4"]])
 def test_of_two_near_names_none_is_chosen(tmp_path, clips, names):
     for name in names:

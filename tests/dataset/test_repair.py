@@ -63,6 +63,15 @@ def test_records_without_a_fault_keep_every_character(tmp_path, clips):
     assert "L\\u00e9ft é" in path.read_text()
 
 
+def test_what_a_further_turn_kept_from_being_mended_is_mended_with_its_record(tmp_path):
+    turns = [HUMAN, {**GPT, "value": "<|im_start|>Left"}, {**HUMAN, "value": "And?"}, {**GPT, "value": "<|im_end|>"}]
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([{"id": "r0", "video": "bikes.mp4", "video_fps": 25.0, "conversations": turns}]))
+    assert in_place(path).log.by_code == {"DATA_TURNS_EXTRA": 1, "DATA_LITERAL_TOKENS": 1}
+    assert json.loads(path.read_text())[0]["conversations"] == [HUMAN, GPT]
+    assert in_place(path).log.by_code == {}
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -54,21 +54,19 @@ def with_commands(findings: Iterable[Finding], annotations: Path | str, media_di
         media_dir: the media folder that was looked at, None when none was.
     """
     found, file, folder = list(findings), str(annotations), None if media_dir is None else str(media_dir)
-    is_broken = any(f.rule == "D1" and f.fix_kind is FixKind.MANUAL and f.severity is Severity.ERROR for f in found)
+    kinds = {f.fix_kind for f in found if f.rule == "D1" and f.severity is Severity.ERROR}
     return [
-        _with_named_form(one, file, is_broken=is_broken)
-        if one.code == "DATA_ANNOTATIONS_EXTENSION"
-        else _with_command(one, file, folder)
+        _with_named_form(one, file, kinds) if one.code == "DATA_ANNOTATIONS_EXTENSION" else _with_command(one, file, folder)
         for one in found
     ]
 
 
-def repair_command(annotations: str, media_dir: str | None, code: str | None = None, record: int | None = None) -> str:
-    """Return the command that mends the faults of one code, or all of them, in one record or the whole file."""
+def repair_command(annotations: str, media_dir: str | None, *codes: str, record: int | None = None) -> str:
+    """Return the command that mends the faults of some codes, or all of them, in one record or the whole file."""
     words = [_COMMAND, "--annotations", _path(annotations)]
     if media_dir is not None:
         words += ["--media-dir", _path(media_dir)]
-    if code is not None:
+    for code in codes:
         words += ["--only", code]
     if record is not None:
         words += ["--record", str(record)]
@@ -79,15 +77,17 @@ def _with_command(finding: Finding, annotations: str, media_dir: str | None) -> 
     if finding.fix_kind is not FixKind.EDIT or finding.code not in _MENDED | _MENDED_WITH_MEDIA:
         return finding
     folder = media_dir if finding.code in _MENDED_WITH_MEDIA else None
-    command = repair_command(annotations, folder, finding.code, finding.where.record_index)
+    command = repair_command(annotations, folder, finding.code, record=finding.where.record_index)
     return _commanded(finding, command)
 
 
-def _with_named_form(finding: Finding, annotations: str, *, is_broken: bool) -> Finding:
+def _with_named_form(finding: Finding, annotations: str, errors: set[FixKind]) -> Finding:
     """Give a file the form that its name says, so that specs that name it stay right; where that can't be, another name."""
     path = Path(annotations)
-    if not is_broken and can_take_form(path, path.suffix.lower()):
-        return _commanded(finding, repair_command(annotations, None, finding.code))
+    if FixKind.MANUAL not in errors and can_take_form(path, path.suffix.lower()):
+        # Only a sound file takes another form: what breaks it is mended on the way.
+        on_the_way = ["DATA_ANNOTATIONS_SYNTAX"] if errors else []
+        return _commanded(finding, repair_command(annotations, None, *on_the_way, finding.code))
     new = path.with_suffix(SUFFIX_OF[look_at(path)[1]])
     if new.exists():
         return replace(finding, fix=f"{finding.fix} Another file has that name.", fix_kind=FixKind.MANUAL)

@@ -41,18 +41,17 @@ class MediaNames:
         """Return one text for all names of a file."""
         found = self._known.get(name)
         if found is None:
-            # A NUL names no file; the linter says so.
-            at_root = self._root is not None and "\0" not in name
-            found = self._file_at(os.path.join(self._root or "", name)) if at_root else os.path.normpath(name)  # noqa: PTH118
+            found = os.path.normpath(name) if self._root is None else self._file_at(os.path.join(self._root, name))  # noqa: PTH118
             self._known[name] = found
         return found
 
     def _file_at(self, path: str) -> str:
         """Follow links of both kinds; of the names of a hard-linked file, the first one asked for stands for all."""
-        real = os.path.realpath(path)
+        real = os.path.normpath(path)
         try:
-            state = os.stat(real)  # noqa: PTH116 - a name may be no path
-        except (OSError, ValueError):
+            real = os.path.realpath(path)
+            state = os.stat(real)  # noqa: PTH116 - keeps what a name is
+        except (OSError, ValueError):  # no file, or half a character, which names none: the linter says so
             return real
         return self._first_name.setdefault((state.st_dev, state.st_ino), real)
 

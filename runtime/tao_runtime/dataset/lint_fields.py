@@ -90,21 +90,24 @@ class FieldChecks:
             fix = "Write each further question and answer as a record of its own."
             add("DATA_TURNS_EXTRA", what, fix, record=record, severity=Severity.WARNING, kind=_kind(turn_split(raw)))
         for place, (role, text) in enumerate(turns):
-            self._check_text(record, place, text, answered_by=role if roles[place] == "assistant" else None)
+            self._check_text(record, place, (role, text), is_answer=roles[place] == "assistant")
 
-    def _check_text(self, record: tuple[int, Any], place: int, text: Any, *, answered_by: Any) -> None:
+    def _check_text(self, record: tuple[int, Any], place: int, turn: tuple[Any, Any], *, is_answer: bool) -> None:
         add = self._out.add
+        role, text = turn
         if not isinstance(text, str):
-            self._not_text(record, place, text)
+            self._not_text(record, place, turn)
         elif not is_whole(text):
             what = f"turn {place} holds half a character (a lone surrogate), which no tokenizer reads: {shown(text)}"
             add("DATA_TURN_NOT_TEXT", what, "Write the turn again, in whole characters.", record=record)
-        elif answered_by is not None and not text.strip():
-            add("DATA_ANSWER_BLANK", f"turn {place} ({shown(answered_by)}) is blank", "Write the answer.", record=record)
+        elif is_answer and not text.strip():
+            add("DATA_ANSWER_BLANK", f"turn {place} ({shown(role)}) is blank", "Write the answer.", record=record)
 
-    def _not_text(self, record: tuple[int, Any], place: int, value: Any) -> None:
+    def _not_text(self, record: tuple[int, Any], place: int, turn: tuple[Any, Any]) -> None:
+        role, value = turn
         what = f"the value of turn {place} is {as_json(value)}, not a text"
-        if is_number(value):
+        # A turn that is a number and nothing else does not say whose it is.
+        if is_number(value) and isinstance(role, str):
             self._out.add("DATA_TURN_NOT_TEXT", what, f'Write it as text: "{value}".', record=record, kind=FixKind.EDIT)
         else:
             self._out.add("DATA_TURN_NOT_TEXT", what, "Write the turn as text.", record=record)

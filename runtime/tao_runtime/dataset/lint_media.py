@@ -106,8 +106,11 @@ class MediaChecks:
         for index, own_id, rate, videos in use.records:
             if is_rate(rate) and not agrees(rate, facts):
                 what = f"video_fps is {rate:g} for {shown(name)}; the file has {facts.average_fps:g}"
-                fix = f"Set video_fps to {self.right_rate(videos) or facts.average_fps}."
-                self._warn("DATA_VIDEO_FPS_CONTRADICTS", what, fix, (index, own_id))
+                right = self.right_rate(videos)
+                fix = f"Set video_fps to {right}."
+                if right is None:
+                    fix = f"Give {shown(name)} the rate {round(facts.average_fps, 6)}; the others were not measured."
+                self._warn("DATA_VIDEO_FPS_CONTRADICTS", what, fix, (index, own_id), is_mendable=right is not None)
         first = use.records[0][:2]
         if facts.num_frames < 2:
             what = f"{shown(name)} has {facts.num_frames} frame; a video needs 2"
@@ -128,8 +131,8 @@ class MediaChecks:
             what = f"stream 0 of {shown(name)} is audio"
             self._warn("DATA_VIDEO_AUDIO_FIRST", what, "ffmpeg -i IN -map 0:v -map 0:a? -c copy OUT", first)
 
-    def _warn(self, code: str, what: str, fix: str, record: tuple[int, Any]) -> None:
-        kind = FixKind.EDIT if code == "DATA_VIDEO_FPS_CONTRADICTS" else FixKind.MANUAL
+    def _warn(self, code: str, what: str, fix: str, record: tuple[int, Any], *, is_mendable: bool = False) -> None:
+        kind = FixKind.EDIT if is_mendable else FixKind.MANUAL
         self._out.add(code, what, fix, record=record, severity=Severity.WARNING, kind=kind)
 
 

@@ -76,7 +76,9 @@ class Mender:
         if split is None:
             return record, changes, []
         extra = [self._mended_fields(one, lambda _: True)[0] for one in split[1]]
-        return changed(record, split[0]), [*changes, *split[0]], extra
+        # What a further turn kept from being mended in the first two may be mended now.
+        record, more = self._mended_fields(changed(record, split[0]), self.wants)
+        return record, [*changes, *split[0], *more], extra
 
     def _is_sound(self, raw: Raw) -> bool:
         """Tell in a microsecond of nearly every record of a large set that nothing of it is to be mended."""

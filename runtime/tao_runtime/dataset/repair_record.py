@@ -62,12 +62,12 @@ def changed(raw: dict[str, Any], changes: Iterable[Change]) -> dict[str, Any]:
 
 
 def number_changes(raw: dict[str, Any]) -> list[Change]:
-    """Write turns that are numbers as texts; true and false stay: how they read is not ours to say."""
+    """Write numbers that someone says as texts; true and false stay: how they read is not ours to say."""
     key, _, text_key = _form(raw)
     return [
         Change("DATA_TURN_NOT_TEXT", (key, place, text_key), value, json.dumps(value))
-        for place, (_, value) in enumerate(turns_of(raw))
-        if is_number(value)
+        for place, (role, value) in enumerate(turns_of(raw))
+        if is_number(value) and isinstance(role, str)
     ]
 
 
@@ -150,7 +150,7 @@ def turn_split(raw: dict[str, Any]) -> tuple[list[Change], list[dict[str, Any]]]
     rest = turns[2:]
     is_even = len(turns) % 2 == 0 and [role for role, _ in turns] == ["user", "assistant"] * (len(turns) // 2)
     media = media_of({name: raw[name] for name in MEDIA_KEYS if name in raw})
-    if not rest or not is_even or not all(isinstance(turn[text_key], str) for turn in raw[key][first + 2 :]):
+    if not rest or not is_even or not all(isinstance(turn.get(text_key), str) for turn in raw[key][first + 2 :]):
         return None
     if len(media) < len(media_of(raw)):
         return None

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from tao_runtime.dataset.collector import Collector
-from tao_runtime.dataset.record_forms import RecordForm, form_of, llava_from_reason
+from tao_runtime.dataset.record_forms import RecordForm, form_of
 from tao_runtime.dataset.writing import Container
 from tao_runtime.errors import Finding, Severity, Where
 from tao_runtime.media.annotations import scan_records
 from tao_runtime.media.forms import look_at, text_chunks
+from tao_runtime.media.wrapped import from_reason_item
 
 _CONTAINER_OF = {"lines": Container.JSONL, "parquet": Container.PARQUET}
 
@@ -59,7 +60,8 @@ class Source:
         """Return a record in a form that `media_of` and `turns_of` read."""
         if self.header is None:
             return raw
-        return llava_from_reason(raw, self.media_root)
+        plain: dict[str, Any] = from_reason_item(raw, self.media_root)
+        return plain
 
     @property
     def media_root(self) -> str:
