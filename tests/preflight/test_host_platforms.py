@@ -11,7 +11,7 @@ from platform_fixtures.recorded_cluster import NAMESPACE, node, serving_cluster
 
 from tao_runtime.cli.main import main
 from tao_runtime.environment import read_environment
-from tao_runtime.preflight import host_part
+from tao_runtime.preflight import host_checks
 from tao_runtime.preflight.host import start_host_checks
 from tao_runtime.preflight.host_docker import docker_part
 from tao_runtime.preflight.host_files import Mount, lock_fault, mount_of, read_mounts
@@ -68,7 +68,7 @@ def test_an_image_name_is_no_option_of_docker(bench):
 
 
 def test_a_hanging_daemon_costs_its_limit_once(bench):
-    bench.monkeypatch.setattr(host_part, "ASK_LIMIT_S", 1.0)
+    bench.monkeypatch.setattr(host_checks, "ASK_LIMIT_S", 1.0)
     with silent_socket(bench.folder / "s"):
         bench.monkeypatch.setenv("DOCKER_HOST", f"unix://{bench.folder}/s")
         started = time.monotonic()
@@ -114,7 +114,7 @@ def test_preflight_leaves_no_job_in_the_queue(bench):
 
 
 def test_a_hanging_controller_costs_its_limit_once(bench):
-    bench.monkeypatch.setattr(host_part, "ASK_LIMIT_S", 0.5)
+    bench.monkeypatch.setattr(host_checks, "ASK_LIMIT_S", 0.5)
     bench.slurm()
     bench.program("scontrol", "sleep 60")
     started = time.monotonic()

@@ -19,7 +19,7 @@ from platform_fixtures.host_bench import Bench, codes, listening, silent_socket
 from platform_fixtures.recorded_cluster import NAMESPACE, namespace, node, serving_cluster, version
 
 from tao_runtime.errors import Finding, FixKind
-from tao_runtime.preflight import host_backends, host_files, host_part
+from tao_runtime.preflight import host_backends, host_checks, host_files
 from tao_runtime.preflight.host_backends import backends_part
 from tao_runtime.preflight.host_docker import docker_part, redis_part
 from tao_runtime.preflight.host_files import locks_part
@@ -81,7 +81,7 @@ def docker_as_nobody(bench: Bench) -> Findings:
 
 
 def docker_that_hangs(bench: Bench) -> Findings:
-    bench.monkeypatch.setattr(host_part, "ASK_LIMIT_S", 0.5)
+    bench.monkeypatch.setattr(host_checks, "ASK_LIMIT_S", 0.5)
     with silent_socket(bench.folder / "s"):
         bench.monkeypatch.setenv("DOCKER_HOST", f"unix://{bench.folder}/s")
         return docker_part(bench.request("docker")).findings
@@ -134,7 +134,7 @@ def slurm_down(bench: Bench) -> Findings:
     lines = [f"SlurmctldPort={port}" if line.startswith("SlurmctldPort=") else line for line in text]
     (bench.folder / "slurm.conf").write_text("\n".join([*lines, "MessageTimeout=1"]))
     bench.monkeypatch.setenv("SLURM_CONF", str(bench.folder / "slurm.conf"))
-    bench.monkeypatch.setattr(host_part, "ASK_LIMIT_S", 1.0)
+    bench.monkeypatch.setattr(host_checks, "ASK_LIMIT_S", 1.0)
     return slurm_part(bench.request("slurm")).findings
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from tao_runtime.errors import Finding, FixKind, Where
 from tao_runtime.files import nearest_existing
 from tao_runtime.plan.disk import DiskPlan
-from tao_runtime.preflight.host_part import HostPart
-from tao_runtime.preflight.report import Check
+from tao_runtime.preflight.report import Check, Part
 from tao_runtime.report.text import size
 
 SUBJECT = "disk"
@@ -50,7 +49,7 @@ def demands_of(output_dir: Path, disk: DiskPlan | None, cache: Path, missing_byt
     return demands
 
 
-def disk_part(demands: Sequence[Demand], disk: DiskPlan | None) -> HostPart:
+def disk_part(demands: Sequence[Demand], disk: DiskPlan | None) -> Part:
     """Compare what is asked of each file system with what is free there."""
     findings, checks = [], []
     for room in rooms(demands):
@@ -61,7 +60,7 @@ def disk_part(demands: Sequence[Demand], disk: DiskPlan | None) -> HostPart:
         )
         if is_small:
             findings.append(_small(room, folders, disk))
-    return HostPart(tuple(findings), tuple(checks))
+    return Part(tuple(findings), tuple(checks))
 
 
 def rooms(demands: Sequence[Demand]) -> list[Room]:

@@ -9,6 +9,7 @@ from functools import partial
 from tao_runtime.media.probe import VideoFacts
 from tao_runtime.media.sampling import VisionOptions
 from tao_runtime.preflight.host_backends import backends_part
+from tao_runtime.preflight.host_checks import HostCheck, Running, not_checked
 from tao_runtime.preflight.host_docker import SUBJECT as DOCKER
 from tao_runtime.preflight.host_docker import docker_part, redis_part
 from tao_runtime.preflight.host_files import SUBJECT as LOCKS
@@ -18,12 +19,12 @@ from tao_runtime.preflight.host_gpu_rules import gpu_part, take_inventory
 from tao_runtime.preflight.host_kubernetes import SUBJECT as KUBERNETES
 from tao_runtime.preflight.host_kubernetes import kubernetes_part
 from tao_runtime.preflight.host_memory import memory_part
-from tao_runtime.preflight.host_part import HostCheck, HostPart, Running, joined, not_checked
 from tao_runtime.preflight.host_ports import SUBJECT as PORTS
 from tao_runtime.preflight.host_ports import ports_part
 from tao_runtime.preflight.host_request import HostRequest
 from tao_runtime.preflight.host_slurm import SUBJECT as SLURM
 from tao_runtime.preflight.host_slurm import slurm_part
+from tao_runtime.preflight.report import Part, joined
 
 _NO_PLACE = "where cosmos-rl will run was not said"
 _SAY_PLACE = "Pass --platform docker with --image REFERENCE, or local, slurm or kubernetes."
@@ -36,7 +37,7 @@ class StartedHost:
     request: HostRequest
     running: Running
 
-    def result(self, videos: Iterable[VideoFacts], options: VisionOptions | None) -> HostPart:
+    def result(self, videos: Iterable[VideoFacts], options: VisionOptions | None) -> Part:
         """Wait for them within their time limit, and judge memory, which the data must be known for.
 
         Args:
@@ -55,9 +56,9 @@ def start_host_checks(request: HostRequest) -> StartedHost:
     return StartedHost(request, Running(checks))
 
 
-def _checks(request: HostRequest) -> list[tuple[str, str, Callable[[HostRequest], HostPart]]]:
+def _checks(request: HostRequest) -> list[tuple[str, str, Callable[[HostRequest], Part]]]:
     """Choose the checks: those of the platform, and those of this machine where the job runs on it or shares its files."""
-    of_platform: dict[str, list[tuple[str, str, Callable[[HostRequest], HostPart]]]] = {
+    of_platform: dict[str, list[tuple[str, str, Callable[[HostRequest], Part]]]] = {
         "local": [("H1", "redis-server", redis_part)] if request.backend == "cosmos-rl" else [],
         "docker": [("H1", DOCKER, docker_part)],
         "slurm": [("H1", SLURM, slurm_part)],
@@ -73,18 +74,18 @@ def _checks(request: HostRequest) -> list[tuple[str, str, Callable[[HostRequest]
     return chosen
 
 
-def _machine_part(request: HostRequest) -> HostPart:
+def _machine_part(request: HostRequest) -> Part:
     inventory = take_inventory(request)
     backends = backends_part(request, has_gpu=bool(inventory.visible.devices))
     return joined([gpu_part(request, inventory), backends])
 
 
-def _elsewhere_part(request: HostRequest) -> HostPart:
+def _elsewhere_part(request: HostRequest) -> Part:
     why = f"its driver, memory and ports were not looked at from here (platform {request.platform})"
     fix = "Run preflight with --platform local on a machine like that of the job."
     return not_checked("H2", "the job's machine", why, fix)
 
 
-def num_visible_gpus(host: HostPart) -> int | None:
+def num_visible_gpus(host: Part) -> int | None:
     """Return how many GPUs the job will see, None when they were not counted (rule C8 reads it)."""
     return len(host.details.get("gpus", ())) or None  # without a GPU rule H2 speaks, or the run is on the CPU

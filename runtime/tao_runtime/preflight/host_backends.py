@@ -9,10 +9,10 @@ from pathlib import Path
 from tao_runtime.errors import Finding, FixKind, Severity, TaoError, Where
 from tao_runtime.media.geometry import read_config
 from tao_runtime.preflight.datasets import value_at
-from tao_runtime.preflight.host_part import HostPart, not_checked
+from tao_runtime.preflight.host_checks import not_checked
 from tao_runtime.preflight.host_request import HostRequest
 from tao_runtime.preflight.host_torch import TorchBuild, is_importable, torch_build
-from tao_runtime.preflight.report import Check
+from tao_runtime.preflight.report import Check, Part
 
 SUBJECT = "attention and decoder"
 _FLASH_PACKAGES = ("flash_attn_3", "flash_attn")
@@ -34,7 +34,7 @@ class Choice:
         return f"{self.value}: {self.reason}"
 
 
-def backends_part(request: HostRequest, *, has_gpu: bool) -> HostPart:
+def backends_part(request: HostRequest, *, has_gpu: bool) -> Part:
     """Name attention and decoder, and warn where the choice is a fallback.
 
     Args:
@@ -50,14 +50,14 @@ def backends_part(request: HostRequest, *, has_gpu: bool) -> HostPart:
         fix = (
             "pip install torch transformers peft safetensors jinja2" if request.backend == "native" else "pip install cosmos-rl"
         )
-        return HostPart((Finding("HOST_TORCH_MISSING", what, Where(host="torch"), fix, fix_kind=FixKind.COMMAND, rule="H7"),))
+        return Part((Finding("HOST_TORCH_MISSING", what, Where(host="torch"), fix, fix_kind=FixKind.COMMAND, rule="H7"),))
     on_gpu = has_gpu and request.device != "cpu"
     native = request.backend == "native"
     attention = _native_attention(build, _key_value_heads(request), on_gpu=on_gpu) if native else _cosmos_attention()
     decoder = _native_decoder() if native else _cosmos_decoder(request)
     findings = tuple(_findings(request, build, attention, decoder, on_gpu=on_gpu))
     details = {"attention": attention.value, "decoder": decoder.value}
-    return HostPart(findings, (Check("attention", str(attention)), Check("decoder", str(decoder))), details)
+    return Part(findings, (Check("attention", str(attention)), Check("decoder", str(decoder))), details)
 
 
 def _native_attention(build: TorchBuild, num_key_value_heads: int | None, *, on_gpu: bool) -> Choice:

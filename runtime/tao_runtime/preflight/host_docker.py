@@ -11,33 +11,33 @@ from collections.abc import Mapping
 from typing import Any
 
 from tao_runtime.errors import Finding, FixKind, Severity, Where
-from tao_runtime.preflight.host_part import ASK_LIMIT_S, Answer, HostPart, ask, joined, not_checked
+from tao_runtime.preflight.host_checks import ASK_LIMIT_S, Answer, ask, not_checked
 from tao_runtime.preflight.host_request import HostRequest
-from tao_runtime.preflight.report import Check
+from tao_runtime.preflight.report import Check, Part, joined
 
 SUBJECT = "docker"
 _REDIS = "redis-server"
 
 
-def docker_part(request: HostRequest) -> HostPart:
+def docker_part(request: HostRequest) -> Part:
     """Judge the engine that `docker` reaches, which DOCKER_HOST may name, and the image in it."""
     if shutil.which("docker") is None:
         what = "there is no `docker` command on PATH"
         fix = "Install Docker as https://docs.docker.com/engine/install says for this system."
-        return HostPart((_error("HOST_DOCKER_MISSING", what, fix),))
+        return Part((_error("HOST_DOCKER_MISSING", what, fix),))
     answer = ask(["docker", "info", "--format", "{{json .}}"])
     info = _parsed(answer)
     if info is None:
-        return HostPart((_no_engine(request, answer),))
+        return Part((_no_engine(request, answer),))
     outcome = f"engine {info.get('ServerVersion') or '?'} at {request.environment.docker_host or 'its default address'} answers"
-    return joined([HostPart((), (Check(SUBJECT, outcome),)), _gpu_runtime(request, info), _image_part(request)])
+    return joined([Part((), (Check(SUBJECT, outcome),)), _gpu_runtime(request, info), _image_part(request)])
 
 
-def redis_part(_: HostRequest) -> HostPart:
+def redis_part(_: HostRequest) -> Part:
     """Look for the redis-server that cosmos-rl starts on this machine."""
     found = shutil.which(_REDIS)
     if found:
-        return HostPart((), (Check(_REDIS, found),))
+        return Part((), (Check(_REDIS, found),))
     what = "cosmos-rl starts redis-server, which is not on PATH here"
     finding = Finding(
         "HOST_REDIS_MISSING",
@@ -47,7 +47,7 @@ def redis_part(_: HostRequest) -> HostPart:
         fix_kind=FixKind.COMMAND,
         rule="H1",
     )
-    return HostPart((finding,))
+    return Part((finding,))
 
 
 def _parsed(answer: Answer) -> Mapping[str, Any] | None:
@@ -77,23 +77,23 @@ def _no_engine(request: HostRequest, answer: Answer) -> Finding:
     return _error("HOST_DOCKER_DOWN", said, _as_root("systemctl start docker"), FixKind.COMMAND)
 
 
-def _gpu_runtime(request: HostRequest, info: Mapping[str, Any]) -> HostPart:
+def _gpu_runtime(request: HostRequest, info: Mapping[str, Any]) -> Part:
     if request.device == "cpu":
-        return HostPart()
+        return Part()
     runtimes = sorted(info.get("Runtimes") or {})
     devices = [str(device) for device in info.get("DiscoveredDevices") or [] if "nvidia.com/gpu" in str(device)]
     # Docker also serves --gpus when it finds this hook beside itself, without naming a runtime.
     hook = shutil.which("nvidia-container-runtime-hook") if request.is_local_engine else None
     if "nvidia" in runtimes or devices or hook:
-        return HostPart(
+        return Part(
             (), (Check("docker GPUs", "the engine has NVIDIA's runtime" if "nvidia" in runtimes else "the engine lists GPUs"),)
         )
     what = f"the engine has no NVIDIA runtime and lists no GPU device; its runtimes are {', '.join(runtimes) or 'none'}"
     fix = _as_root("nvidia-ctk runtime configure --runtime=docker && " + _as_root("systemctl restart docker"))
-    return HostPart((_error("HOST_DOCKER_GPU_RUNTIME", what, fix, FixKind.COMMAND),))
+    return Part((_error("HOST_DOCKER_GPU_RUNTIME", what, fix, FixKind.COMMAND),))
 
 
-def _image_part(request: HostRequest) -> HostPart:
+def _image_part(request: HostRequest) -> Part:
     image = request.place.image
     if image is None:
         return not_checked("H1", "image", "no image was named", "Pass --image REFERENCE, tag or digest included.")
@@ -103,12 +103,12 @@ def _image_part(request: HostRequest) -> HostPart:
     if not answer.is_good:
         what = f"the engine does not have {image}, so the job pulls it first: {answer.complaint}"
         fix = f"docker pull {shlex.quote(image)}"
-        return HostPart((Finding("HOST_IMAGE_MISSING", what, Where(host=image), fix, Severity.WARNING, FixKind.COMMAND, "H1"),))
-    there = HostPart((), (Check("image", f"{image} is there: {answer.output.strip()[:19]}"),))
+        return Part((Finding("HOST_IMAGE_MISSING", what, Where(host=image), fix, Severity.WARNING, FixKind.COMMAND, "H1"),))
+    there = Part((), (Check("image", f"{image} is there: {answer.output.strip()[:19]}"),))
     return joined([there, _redis_in_image(image)]) if request.backend == "cosmos-rl" else there
 
 
-def _redis_in_image(image: str) -> HostPart:
+def _redis_in_image(image: str) -> Part:
     """Look for redis-server on the image's own PATH, in a container without network that ends at once."""
     shell = ["docker", "run", "--rm", "--pull", "never", "--network", "none", "--entrypoint", "/bin/sh"]
     answer = ask([*shell, image, "-c", f"command -v {_REDIS} || echo none"])
@@ -117,10 +117,10 @@ def _redis_in_image(image: str) -> HostPart:
         why = f"a container of {image} did not start" + ("" if answer.exit_code is None else f": {answer.complaint}")
         return not_checked("H1", f"{_REDIS} in the image", why, f"docker run --rm {shlex.quote(image)} {_REDIS} --version")
     if found != "none":
-        return HostPart((), (Check(f"{_REDIS} in the image", found),))
+        return Part((), (Check(f"{_REDIS} in the image", found),))
     what = f"cosmos-rl starts redis-server, which is not on PATH in {image}"
     fix = "Take an image that holds redis-server, such as NVIDIA's Cosmos-RL image."
-    return HostPart((Finding("HOST_REDIS_MISSING", what, Where(host=image), fix, rule="H1"),))
+    return Part((Finding("HOST_REDIS_MISSING", what, Where(host=image), fix, rule="H1"),))
 
 
 def _error(code: str, what: str, fix: str, kind: FixKind = FixKind.MANUAL, address: str | None = None) -> Finding:

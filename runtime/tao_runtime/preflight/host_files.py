@@ -11,9 +11,9 @@ from pathlib import Path
 
 from tao_runtime.errors import Finding, Severity, Where
 from tao_runtime.preflight.datasets import value_at
-from tao_runtime.preflight.host_part import HostPart, joined, not_checked
+from tao_runtime.preflight.host_checks import not_checked
 from tao_runtime.preflight.host_request import HostRequest
-from tao_runtime.preflight.report import Check
+from tao_runtime.preflight.report import Check, Part, joined
 
 SUBJECT = "locks"
 MOUNTS = Path("/proc/self/mounts")
@@ -107,7 +107,7 @@ def locked_folders(request: HostRequest) -> dict[str, Path]:
     return folders
 
 
-def locks_part(request: HostRequest, mounts_file: Path = MOUNTS) -> HostPart:
+def locks_part(request: HostRequest, mounts_file: Path = MOUNTS) -> Part:
     """Judge each folder, or the nearest above it that exists, by writing, locking and removing a file there."""
     try:
         mounts = read_mounts(mounts_file.read_text(encoding="utf-8", errors="surrogateescape"))
@@ -116,7 +116,7 @@ def locks_part(request: HostRequest, mounts_file: Path = MOUNTS) -> HostPart:
     return joined([_folder_part(name, folder, mounts) for name, folder in locked_folders(request).items()])
 
 
-def _folder_part(name: str, folder: Path, mounts: Sequence[Mount]) -> HostPart:
+def _folder_part(name: str, folder: Path, mounts: Sequence[Mount]) -> Part:
     subject = f"{SUBJECT} in {name}"
     there = next((one for one in (folder, *folder.parents) if one.is_dir()), Path("/"))
     mount = mount_of(there, mounts)
@@ -128,7 +128,7 @@ def _folder_part(name: str, folder: Path, mounts: Sequence[Mount]) -> HostPart:
         )
     findings = tuple(_findings(name, folder, mount, fault))
     kind = mount.kind if mount else "unknown file system"
-    return HostPart(findings, (Check(subject, f"{folder} on {kind}: {fault or 'locks exclude'}"),))
+    return Part(findings, (Check(subject, f"{folder} on {kind}: {fault or 'locks exclude'}"),))
 
 
 def _findings(name: str, folder: Path, mount: Mount | None, fault: str | None) -> Iterator[Finding]:

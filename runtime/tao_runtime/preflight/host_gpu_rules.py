@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tao_runtime.errors import Finding, FixKind, Severity, Where
+from tao_runtime.preflight.host_checks import not_checked
 from tao_runtime.preflight.host_gpus import Driver, Gpu, Installed, NoDriverError, Visible, installed_gpus, visible_gpus
-from tao_runtime.preflight.host_part import HostPart, not_checked
 from tao_runtime.preflight.host_request import HostRequest
 from tao_runtime.preflight.host_torch import TorchBuild, torch_build
-from tao_runtime.preflight.report import Check
+from tao_runtime.preflight.report import Check, Part
 
 SUBJECT = "GPUs"
 # Of NVIDIA's Cosmos-RL image, as its requirements state.
@@ -40,10 +40,10 @@ def take_inventory(request: HostRequest) -> Inventory:
     return Inventory(installed, visible_gpus(installed.devices, variable))
 
 
-def gpu_part(request: HostRequest, inventory: Inventory) -> HostPart:
+def gpu_part(request: HostRequest, inventory: Inventory) -> Part:
     """Judge the devices, the driver and what the back end was built for."""
     if request.device == "cpu":
-        return HostPart((), (Check(SUBJECT, "none needed: native.device is cpu"),))
+        return Part((), (Check(SUBJECT, "none needed: native.device is cpu"),))
     seen = inventory.visible.devices
     if not seen and request.num_gpus is not None and inventory.installed is None:
         why = f"--num-gpus {request.num_gpus} was given and this machine has no NVIDIA driver, so the job runs elsewhere"
@@ -52,7 +52,7 @@ def gpu_part(request: HostRequest, inventory: Inventory) -> HostPart:
     names = ", ".join(sorted({f"{gpu.name} ({gpu.architecture}, {gpu.memory_bytes / 2**30:.0f} GiB)" for gpu in seen}))
     driver = f"; driver {_in_words(inventory.installed.driver)}" if inventory.installed else ""
     outcome = f"{len(seen)}{': ' if names else ''}{names}{driver}"
-    return HostPart(findings, (Check(SUBJECT, outcome),), {"gpus": [gpu.to_dict() for gpu in seen]})
+    return Part(findings, (Check(SUBJECT, outcome),), {"gpus": [gpu.to_dict() for gpu in seen]})
 
 
 def _findings(request: HostRequest, inventory: Inventory) -> Iterator[Finding]:

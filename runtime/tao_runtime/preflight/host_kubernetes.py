@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tao_runtime.errors import Finding, FixKind, Severity, Where
-from tao_runtime.preflight.host_part import HostPart, joined, not_checked
+from tao_runtime.preflight.host_checks import not_checked
 from tao_runtime.preflight.host_request import HostRequest
 from tao_runtime.preflight.host_torch import is_importable
-from tao_runtime.preflight.report import Check
+from tao_runtime.preflight.report import Check, Part, joined
 
 SUBJECT = "Kubernetes"
 GPU_RESOURCE = "nvidia.com/gpu"
@@ -29,14 +29,14 @@ class _Cluster:
     namespace: str
 
 
-def kubernetes_part(request: HostRequest) -> HostPart:
+def kubernetes_part(request: HostRequest) -> Part:
     """Judge the cluster of the current context, which KUBECONFIG may name. Nothing is created there."""
     if not is_importable("kubernetes"):
         what, fix = "the Python package kubernetes is not installed", "pip install kubernetes"
-        return HostPart((_error("HOST_KUBERNETES_MISSING", what, fix, kind=FixKind.COMMAND),))
+        return Part((_error("HOST_KUBERNETES_MISSING", what, fix, kind=FixKind.COMMAND),))
     cluster = _open(request)
     if isinstance(cluster, Finding):
-        return HostPart((cluster,))
+        return Part((cluster,))
     version = _asked(cluster, "version", _version_part)
     if any(finding.code in {"HOST_KUBERNETES_DOWN", "HOST_KUBERNETES_REFUSED"} for finding in version.findings):
         return version  # every further question would fail alike
@@ -44,7 +44,7 @@ def kubernetes_part(request: HostRequest) -> HostPart:
         [
             version,
             _asked(cluster, "namespace", _namespace_part),
-            HostPart() if request.device == "cpu" else _asked(cluster, "GPUs of the cluster", lambda c: _gpus_part(c, request)),
+            Part() if request.device == "cpu" else _asked(cluster, "GPUs of the cluster", lambda c: _gpus_part(c, request)),
         ]
     )
 
@@ -65,7 +65,7 @@ def _open(request: HostRequest) -> _Cluster | Finding:
     return _Cluster(api, active["name"], namespace)
 
 
-def _asked(cluster: _Cluster, subject: str, question: Callable[[_Cluster], HostPart]) -> HostPart:
+def _asked(cluster: _Cluster, subject: str, question: Callable[[_Cluster], Part]) -> Part:
     """Put one question; what goes wrong on the way becomes a finding."""
     from kubernetes.client.exceptions import ApiException
     from urllib3.exceptions import HTTPError
@@ -80,15 +80,15 @@ def _asked(cluster: _Cluster, subject: str, question: Callable[[_Cluster], HostP
         if error.status == 401:
             what = f"context {cluster.context} rejects the credentials"
             fix = "Log in to the cluster again; `kubectl auth whoami` shows as whom."
-            return HostPart((_error("HOST_KUBERNETES_REFUSED", what, fix, cluster.context),))
+            return Part((_error("HOST_KUBERNETES_REFUSED", what, fix, cluster.context),))
         what = f"context {cluster.context} answers {error.status} {error.reason or ''}".rstrip()
-        return HostPart((_error("HOST_KUBERNETES_DOWN", what, "kubectl cluster-info", cluster.context, FixKind.COMMAND),))
+        return Part((_error("HOST_KUBERNETES_DOWN", what, "kubectl cluster-info", cluster.context, FixKind.COMMAND),))
     except (HTTPError, OSError) as error:
         what = f"context {cluster.context} does not answer at {cluster.api.configuration.host}: {_first_line(error)}"
-        return HostPart((_error("HOST_KUBERNETES_DOWN", what, "kubectl cluster-info", cluster.context, FixKind.COMMAND),))
+        return Part((_error("HOST_KUBERNETES_DOWN", what, "kubectl cluster-info", cluster.context, FixKind.COMMAND),))
 
 
-def _version_part(cluster: _Cluster) -> HostPart:
+def _version_part(cluster: _Cluster) -> Part:
     from kubernetes import client
 
     code = client.VersionApi(cluster.api).get_code(_request_timeout=(_CONNECT_S, _READ_S))
@@ -97,13 +97,13 @@ def _version_part(cluster: _Cluster) -> HostPart:
     ]  # minor can be 27+
     check = Check(SUBJECT, f"context {cluster.context}, version {code.git_version}")
     if tuple(numbers) >= LOWEST_VERSION:
-        return HostPart((), (check,))
+        return Part((), (check,))
     what = f"the cluster is {code.git_version}; jobs over several nodes need {'.'.join(map(str, LOWEST_VERSION))} or newer"
     fix = "Take a newer cluster, or have this one updated."
-    return HostPart((_error("HOST_KUBERNETES_VERSION", what, fix, cluster.context),), (check,))
+    return Part((_error("HOST_KUBERNETES_VERSION", what, fix, cluster.context),), (check,))
 
 
-def _namespace_part(cluster: _Cluster) -> HostPart:
+def _namespace_part(cluster: _Cluster) -> Part:
     from kubernetes import client
 
     try:
@@ -113,14 +113,14 @@ def _namespace_part(cluster: _Cluster) -> HostPart:
             raise
         what = f"there is no namespace {cluster.namespace} in context {cluster.context}"
         fix = f"kubectl create namespace {cluster.namespace}"
-        return HostPart((_error("HOST_KUBERNETES_NAMESPACE", what, fix, cluster.context, FixKind.COMMAND),))
+        return Part((_error("HOST_KUBERNETES_NAMESPACE", what, fix, cluster.context, FixKind.COMMAND),))
     if found.status and found.status.phase == "Terminating":
         what = f"namespace {cluster.namespace} is being deleted"
-        return HostPart((_error("HOST_KUBERNETES_NAMESPACE", what, "Name another with --namespace.", cluster.context),))
-    return HostPart((), (Check("namespace", cluster.namespace),))
+        return Part((_error("HOST_KUBERNETES_NAMESPACE", what, "Name another with --namespace.", cluster.context),))
+    return Part((), (Check("namespace", cluster.namespace),))
 
 
-def _gpus_part(cluster: _Cluster, request: HostRequest) -> HostPart:
+def _gpus_part(cluster: _Cluster, request: HostRequest) -> Part:
     from kubernetes import client
 
     nodes = client.CoreV1Api(cluster.api).list_node(_request_timeout=(_CONNECT_S, _READ_S)).items
@@ -135,14 +135,14 @@ def _gpus_part(cluster: _Cluster, request: HostRequest) -> HostPart:
     if len(fitting) < layout.nodes:
         what = f"{needed}; the cluster has {len(fitting)} such: {outcome} ({GPU_RESOURCE} allocatable)"
         fix = "Lay the ranks out for the nodes there are (policy.parallelism), or install NVIDIA's device plugin on them."
-        return HostPart((_error("HOST_KUBERNETES_GPUS", what, fix, cluster.context),), (check,))
+        return Part((_error("HOST_KUBERNETES_GPUS", what, fix, cluster.context),), (check,))
     if len(ready) < layout.nodes:
         what = f"{needed}; {len(fitting)} such exist and {len(ready)} take pods now (the others are cordoned or not ready)"
         names = ", ".join(_names([node for node in fitting if node not in ready]))
         fix = f"Wait for {names}, or have them uncordoned."
         finding = Finding("HOST_KUBERNETES_NODES_DOWN", what, Where(host=cluster.context), fix, Severity.WARNING, rule="H1")
-        return HostPart((finding,), (check,))
-    return HostPart((), (check,))
+        return Part((finding,), (check,))
+    return Part((), (check,))
 
 
 def _takes_pods(node: Any) -> bool:

@@ -12,9 +12,9 @@ from tao_runtime.media.probe import VideoFacts
 from tao_runtime.media.sampling import VisionOptions, plan_frames
 from tao_runtime.plan.host import plan_host
 from tao_runtime.preflight.datasets import value_at
-from tao_runtime.preflight.host_part import HostPart, not_checked
+from tao_runtime.preflight.host_checks import not_checked
 from tao_runtime.preflight.host_request import HostRequest
-from tao_runtime.preflight.report import Check
+from tao_runtime.preflight.report import Check, Part
 from tao_runtime.report.text import size
 
 SUBJECT = "host memory"
@@ -137,10 +137,10 @@ def loader_need(request: HostRequest, sizes: Sequence[int]) -> Need:
     return Need(total, total, terms, prefetch)
 
 
-def memory_part(request: HostRequest, facts: Iterable[VideoFacts], options: VisionOptions | None) -> HostPart:
+def memory_part(request: HostRequest, facts: Iterable[VideoFacts], options: VisionOptions | None) -> Part:
     """Judge the loader of a training run on this machine; other actions prepare next to nothing ahead."""
     if request.action != "train":
-        return HostPart((), (Check(SUBJECT, f"{request.action} prepares no samples ahead"),))
+        return Part((), (Check(SUBJECT, f"{request.action} prepares no samples ahead"),))
     if not request.is_here:
         return not_checked(
             "H5", SUBJECT, "the job's machine can't be measured from here", "Run preflight on a machine like it."
@@ -156,7 +156,7 @@ def memory_part(request: HostRequest, facts: Iterable[VideoFacts], options: Visi
     return judge_memory(loader_need(request, sizes), machine)
 
 
-def judge_memory(need: Need, machine: Machine) -> HostPart:
+def judge_memory(need: Need, machine: Machine) -> Part:
     """Compare need and machine, term by term."""
     findings = []
     cache = min(need.cache_bytes, machine.memory_bytes // 4)
@@ -172,7 +172,7 @@ def judge_memory(need: Need, machine: Machine) -> HostPart:
             findings.append(Finding(code, what, where, fix, Severity.WARNING, FixKind.EDIT, "H5"))
     shm = f", {size(machine.shm_bytes)} of {SHM} (a container has 64 MiB of its own unless started with --ipc=host)"
     outcome = f"up to {size(need.memory_bytes)} of {size(machine.memory_bytes)} held ready{shm if need.shm_bytes else ''}"
-    return HostPart(tuple(findings), (Check(SUBJECT, outcome),))
+    return Part(tuple(findings), (Check(SUBJECT, outcome),))
 
 
 def _at_least_one(value: object) -> int:

@@ -7,9 +7,8 @@ import socket
 from dataclasses import dataclass
 
 from tao_runtime.errors import Finding, FixKind, Where
-from tao_runtime.preflight.host_part import HostPart
 from tao_runtime.preflight.host_request import HostRequest
-from tao_runtime.preflight.report import Check
+from tao_runtime.preflight.report import Check, Part
 
 SUBJECT = "ports"
 # Defaults of `torchrun --master-port` and of cosmos-rl's `--port` (0.4.7, launcher/launch_all.py).
@@ -43,11 +42,11 @@ def needed_ports(request: HostRequest) -> list[NeededPort]:
     return []
 
 
-def ports_part(request: HostRequest) -> HostPart:
+def ports_part(request: HostRequest) -> Part:
     """Listen on each needed port for a moment, on all addresses, as the launch will."""
     needed = needed_ports(request)
     if not needed:
-        return HostPart((), (Check(SUBJECT, "the launch needs no fixed port"),))
+        return Part((), (Check(SUBJECT, "the launch needs no fixed port"),))
     taken = [port for port in needed if not _is_free(port.number)]
     findings = tuple(
         Finding(
@@ -61,7 +60,7 @@ def ports_part(request: HostRequest) -> HostPart:
         for port in taken
     )
     outcome = ", ".join(f"{port.number} for {port.purpose} is {'taken' if port in taken else 'free'}" for port in needed)
-    return HostPart(findings, (Check(SUBJECT, outcome),))
+    return Part(findings, (Check(SUBJECT, outcome),))
 
 
 def _is_free(number: int) -> bool:

@@ -12,9 +12,9 @@ from pathlib import Path
 from tao_runtime.errors import Finding, FixKind, Severity, Where
 from tao_runtime.files import nearest_existing
 from tao_runtime.preflight.datasets import value_at
-from tao_runtime.preflight.host_part import ASK_LIMIT_S, Answer, HostPart, ask, joined, not_checked
+from tao_runtime.preflight.host_checks import ASK_LIMIT_S, Answer, ask, not_checked
 from tao_runtime.preflight.host_request import HostRequest, Layout
-from tao_runtime.preflight.report import Check
+from tao_runtime.preflight.report import Check, Part, joined
 
 SUBJECT = "SLURM"
 # A job that looks at paths: half of it to start, half to look.
@@ -54,25 +54,25 @@ class Node:
         return _UNUSABLE.search(self.state) is None
 
 
-def slurm_part(request: HostRequest) -> HostPart:
+def slurm_part(request: HostRequest) -> Part:
     """Judge controller, partition, limits and account; the job itself is only tried with `sbatch --test-only`."""
     missing = [name for name in _COMMANDS if shutil.which(name) is None]
     if missing:
         what = f"{', '.join(missing)} not on PATH, so this machine can't submit to SLURM"
         fix = "Run preflight on a login node of the cluster."
-        return HostPart((_error("HOST_SLURM_MISSING", what, fix),))
+        return Part((_error("HOST_SLURM_MISSING", what, fix),))
     answer = ask(["scontrol", "--oneliner", "show", "partition"])
     if not answer.is_good:
-        return HostPart((_down(answer),))
+        return Part((_down(answer),))
     partitions = {fields["PartitionName"]: fields for fields in map(_fields, answer.output.splitlines()) if fields}
     name = request.place.partition or request.environment.slurm_partition
     name = name or next((key for key, fields in partitions.items() if fields.get("Default") == "YES"), None)
     if name not in partitions:
-        return HostPart((_unknown_partition(name, sorted(partitions)),))
+        return Part((_unknown_partition(name, sorted(partitions)),))
     return joined([_partition_part(request, name, partitions[name]), _trial(request, name), _paths_part(request, name)])
 
 
-def _partition_part(request: HostRequest, name: str, fields: Mapping[str, str]) -> HostPart:
+def _partition_part(request: HostRequest, name: str, fields: Mapping[str, str]) -> Part:
     answer = ask(["sinfo", "--noheader", "--Node", f"--partition={name}", "--format=%N|%T|%G"])
     nodes = [
         Node(n, s, sum(map(int, _GPUS.findall(g)))) for n, s, g in (line.split("|") for line in answer.output.splitlines())
@@ -83,7 +83,7 @@ def _partition_part(request: HostRequest, name: str, fields: Mapping[str, str]) 
         f"partition {name} is {fields.get('State', '?').lower()}: {len(usable)} of {len(nodes)} nodes usable, up to "
         f"{max((node.gpus for node in nodes), default=0)} GPUs each, at most {fields.get('MaxTime', '?').lower()} a job"
     )
-    return HostPart(tuple(_partition_findings(name, fields, nodes, layout)), (Check(SUBJECT, outcome),))
+    return Part(tuple(_partition_findings(name, fields, nodes, layout)), (Check(SUBJECT, outcome),))
 
 
 def _wanted(request: HostRequest) -> Layout:
@@ -121,7 +121,7 @@ def _partition_findings(name: str, fields: Mapping[str, str], nodes: list[Node],
         )
 
 
-def _trial(request: HostRequest, name: str) -> HostPart:
+def _trial(request: HostRequest, name: str) -> Part:
     """Let the controller judge a job of this shape without submitting it: account, limits, quality of service."""
     layout = _wanted(request)
     account = request.place.account or request.environment.slurm_account
@@ -132,18 +132,18 @@ def _trial(request: HostRequest, name: str) -> HostPart:
     if answer.exit_code is None:
         return not_checked("H1", "trial job", f"sbatch did not answer within {ASK_LIMIT_S:g} s", "Run the check again.")
     if answer.is_good:
-        return HostPart((), (Check("trial job", answer.complaint.removeprefix("sbatch: ")),))
+        return Part((), (Check("trial job", answer.complaint.removeprefix("sbatch: ")),))
     said = answer.complaint
     if "account" in said.lower():
         what = f"SLURM takes no job of account {account or '(none named)'} on partition {name}: {said}"
         fix = "Name your account with --account; `sacctmgr -n show assoc user=$USER format=account` lists them."
-        return HostPart((_error("HOST_SLURM_ACCOUNT", what, fix, name),))
+        return Part((_error("HOST_SLURM_ACCOUNT", what, fix, name),))
     what = f"SLURM would refuse {shlex.join(words[2:])}: {said}"
     fix = "Change layout, partition or account as SLURM says."
-    return HostPart((_error("HOST_SLURM_REFUSED", what, fix, name),))
+    return Part((_error("HOST_SLURM_REFUSED", what, fix, name),))
 
 
-def _paths_part(request: HostRequest, name: str) -> HostPart:
+def _paths_part(request: HostRequest, name: str) -> Part:
     """Look at the spec's paths from a compute node, in a job of a second, when that was allowed."""
     if not request.place.asks_nodes:
         why = "whether a compute node sees the spec's paths was not asked"
@@ -174,7 +174,7 @@ def _paths_part(request: HostRequest, name: str) -> HostPart:
         )
         for how, _, path in unseen
     )
-    return HostPart(findings, (Check("shared paths", f"{len(read) + 1 - len(unseen)} of {len(read) + 1} seen by a node"),))
+    return Part(findings, (Check("shared paths", f"{len(read) + 1 - len(unseen)} of {len(read) + 1} seen by a node"),))
 
 
 def _paths(request: HostRequest, keys: tuple[str, ...]) -> list[Path]:

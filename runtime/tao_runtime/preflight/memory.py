@@ -12,8 +12,7 @@ from tao_runtime.plan.memory import MemoryPlan
 from tao_runtime.plan.needs import needs_of
 from tao_runtime.plan.steps import StepPlan
 from tao_runtime.plan.summary import TokenSummary
-from tao_runtime.preflight.host_part import HostPart
-from tao_runtime.preflight.report import Check
+from tao_runtime.preflight.report import Check, Part
 from tao_runtime.report.text import size
 
 SUBJECT = "GPU memory"
@@ -22,7 +21,7 @@ MAX_TERMS = 5
 
 def gpu_memory_part(
     spec: TrainSpec, folder: Path, steps: StepPlan, summary: TokenSummary, gpus: Sequence[Mapping[str, Any]]
-) -> HostPart:
+) -> Part:
     """Compare the largest micro batch that the data can give with the smallest GPU that the run sees.
 
     Args:
@@ -36,18 +35,18 @@ def gpu_memory_part(
     there = int(gpu["memory_bytes"])
     plan = needs_of(spec, folder, steps, summary).memory
     if plan is None:
-        return HostPart()
+        return Part()
     outcome = f"{size(plan.device_bytes)} at the {plan.moment}, {gpu['name']} has {size(there)}"
     check = Check(SUBJECT, outcome)
     if plan.device_bytes <= there:
-        return HostPart((), (check,))
+        return Part((), (check,))
     fixes = (words for words, changed in _smaller(spec) if _fits(changed, folder, steps, summary, there))
     flags = next(fixes, None)
     fix = flags or "Take fewer frames or pixels, train adapters (policy.lora.r=16), or use a GPU with more memory."
     kind = FixKind.MANUAL if flags is None else FixKind.EDIT
     what = f"{outcome}: {_terms(plan)}"
     where = Where(key="train.train_policy.mini_batch", host=str(gpu["name"]))
-    return HostPart((Finding("HOST_GPU_MEMORY", what, where, fix, fix_kind=kind, rule="H6"),), (check,))
+    return Part((Finding("HOST_GPU_MEMORY", what, where, fix, fix_kind=kind, rule="H6"),), (check,))
 
 
 def _terms(plan: MemoryPlan) -> str:

@@ -17,10 +17,10 @@ from tao_runtime.plan.steps import StepPlan, plan_steps
 from tao_runtime.plan.summary import TokenSummary
 from tao_runtime.preflight.disk import SUBJECT as DISK
 from tao_runtime.preflight.disk import demands_of, disk_part
-from tao_runtime.preflight.host_part import HostPart, joined, not_checked
+from tao_runtime.preflight.host_checks import not_checked
 from tao_runtime.preflight.memory import SUBJECT as MEMORY
 from tao_runtime.preflight.memory import gpu_memory_part
-from tao_runtime.preflight.report import Check
+from tao_runtime.preflight.report import Check, Part, joined
 
 _LOOK = "Look at `tao-runtime plan`, `df` and `nvidia-smi`."
 
@@ -51,7 +51,7 @@ class Launch:
     missing_bytes: int
 
 
-def needs_part(launch: Launch, environment: Environment) -> HostPart:
+def needs_part(launch: Launch, environment: Environment) -> Part:
     """Judge both rules."""
     if not launch.is_here:
         why = "the launch does not run on this machine"
@@ -83,16 +83,16 @@ def _steps(launch: Launch, spec: TrainSpec) -> StepPlan:
     return plan_steps(spec, launch.num_records or enough, launch.num_val_records)
 
 
-def _disk(launch: Launch, spec: TrainSpec, disk: DiskPlan, environment: Environment) -> HostPart:
+def _disk(launch: Launch, spec: TrainSpec, disk: DiskPlan, environment: Environment) -> Part:
     output = spec.train.output_dir or spec.results_dir
     if output is None:
         return not_checked("H4", DISK, "no output folder is set", "--set results_dir=FOLDER")
     return disk_part(demands_of(Path(output), disk, environment.hf_hub_cache, launch.missing_bytes), disk)
 
 
-def _memory(launch: Launch, spec: TrainSpec, folder: Path, steps: StepPlan) -> HostPart:
+def _memory(launch: Launch, spec: TrainSpec, folder: Path, steps: StepPlan) -> Part:
     if launch.device == "cpu":
-        return HostPart((), (Check(MEMORY, "none is needed: native.device is cpu"),))
+        return Part((), (Check(MEMORY, "none is needed: native.device is cpu"),))
     why = None
     if launch.backend != "native":
         why = "it is predicted for the native trainer only"

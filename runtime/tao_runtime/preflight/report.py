@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
@@ -32,6 +32,25 @@ class Check:
     subject: str
     outcome: str
     is_skipped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Hold what one part of the check found, what it looked at, and plain JSON values that it has to tell."""
+
+    findings: tuple[Finding, ...] = ()
+    checks: tuple[Check, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+def joined(parts: Iterable[Part]) -> Part:
+    """Put parts together in their order."""
+    parts = tuple(parts)
+    return Part(
+        tuple(finding for part in parts for finding in part.findings),
+        tuple(check for part in parts for check in part.checks),
+        {key: value for part in parts for key, value in part.details.items()},
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,10 +32,9 @@ from tao_runtime.preflight.datasets import (
     sources_in,
 )
 from tao_runtime.preflight.host import StartedHost, num_visible_gpus, start_host_checks
-from tao_runtime.preflight.host_part import HostPart
 from tao_runtime.preflight.host_request import HostRequest, Place
 from tao_runtime.preflight.needs import Launch, needs_part
-from tao_runtime.preflight.report import Check, Report
+from tao_runtime.preflight.report import Check, Part, Report, joined
 from tao_runtime.preflight.tokens import check_tokens
 from tao_runtime.spec.build import BuiltSpec, build_spec
 from tao_runtime.spec.files import read_spec_file
@@ -96,72 +95,42 @@ def run_preflight(request: PreflightRequest, environment: Environment) -> Report
     reading = None if first is None else reading_of(first.model, request.backend)
     results = check_sources(sources, with_media=request.with_media, vision=None if reading is None else reading.options)
     videos = [facts for result in results.values() for facts in result.media_facts.values()]
-    host = HostPart() if running is None else running.result(videos, None if reading is None else reading.options)
+    host = Part() if running is None else running.result(videos, None if reading is None else reading.options)
     facts = _facts(request, results, num_visible_gpus(host))
     if first is not None:
         facts = replace(facts, **disk_facts(first.model, first.value, request.backend, environment))
     built = None if base is None else build_spec(request.skill, request.action, request.overrides, base, facts=facts)
-    data = _data_part(results)
-    spec = _without_spec(request, "spec", "SPEC_NOT_CHECKED")
-    if built is not None and base is not None:
-        spec = _spec_part(request, built, environment)
-        spec.findings = [*_mended(request, built, base, facts), *spec.findings]
-    access = _access_part(request, built, environment)
     summary = summary_for(first.model) if first is not None and isinstance(first.model, TrainSpec) else None
     tokens = check_tokens(reading, results, environment, request.selection, summary)
-    parts = (
-        Part(findings=unreadable),
-        data,
-        Part(tokens.findings, tokens.checks),
-        spec,
-        access,
-        _host_part(request, running, host),
-    )
+    counted = Part(tuple(tokens.findings), tuple(tokens.checks))
+    spec = _without_spec(request, "spec", "SPEC_NOT_CHECKED")
+    access = _access_part(request, built, environment)
+    place = _host_part(request, running, host)
     if built is not None and base is not None:
+        file, judge = _judged(request, built, base, facts)
+        spec = _spec_part(request, built, pasteable(built.findings, file, judge), environment)
         if running is not None:
-            needs = needs_part(_launch(running, built, host, facts, summary, access), environment)
-            parts[-1].findings += needs.findings
-            parts[-1].checks += needs.checks
-        for part in (parts[2], parts[-1]):
-            part.findings = as_edits(part.findings, *_judged(request, built, base, facts))
+            place = joined([place, needs_part(_launch(running, built, host, facts, summary, access), environment)])
+        counted, place = (replace(part, findings=tuple(as_edits(part.findings, file, judge))) for part in (counted, place))
+    found = joined([Part(tuple(unreadable)), _data_part(results), counted, spec, access, place])
     return Report(
-        findings=tuple(request.selection.filtered([finding for part in parts for finding in part.findings])),
-        checks=(*(check for part in parts for check in part.checks), *selection_checks(request.selection)),
+        findings=tuple(request.selection.filtered(found.findings)),
+        checks=(*found.checks, *selection_checks(request.selection)),
         totals=_totals(results) + tokens.totals,
-        details={
-            "spec": None if request.spec is None else str(request.spec),
-            "action": request.action,
-            **{name: value for part in parts for name, value in part.details.items()},
-        },
+        details={"spec": None if request.spec is None else str(request.spec), "action": request.action, **found.details},
     )
-
-
-@dataclass(slots=True)
-class Part:
-    """Hold what one part of the check found, looked at, and has to tell about its inputs."""
-
-    findings: list[Finding] = field(default_factory=list)
-    checks: list[Check] = field(default_factory=list)
-    details: dict[str, Any] = field(default_factory=dict)
 
 
 def _data_part(results: dict[str, LintResult]) -> Part:
     """Hold the checked data sets, compared with each other."""
-    part = Part(details={"datasets": [{"role": role, **result.to_dict()} for role, result in results.items()]})
-    for role, result in results.items():
-        part.findings += result.findings
-        part.checks += dataset_checks(role, result)
+    details = {"datasets": [{"role": role, **result.to_dict()} for role, result in results.items()]}
     if not results:
         why = "no annotation file was named"
-        part.findings.append(_skipped("DATA_NOT_CHECKED", why, "Pass --annotations FILE or --dataset ROOT."))
-        part.checks.append(Check("data", why, is_skipped=True))
-    part.findings += shared_media(results)
-    return part
-
-
-def _mended(request: PreflightRequest, built: BuiltSpec, base: dict[str, Any], facts: Facts) -> list[Finding]:
-    """Return what the rules say, each with a command as fix where one mends the file."""
-    return in_file(pasteable(built.findings, *_judged(request, built, base, facts)), str(request.spec))
+        skipped = _skipped("DATA_NOT_CHECKED", why, "Pass --annotations FILE or --dataset ROOT.")
+        return Part((skipped,), (Check("data", why, is_skipped=True),), details)
+    findings = [finding for result in results.values() for finding in result.findings]
+    checks = [check for role, result in results.items() for check in dataset_checks(role, result)]
+    return Part((*findings, *shared_media(results)), tuple(checks), details)
 
 
 def _judged(request: PreflightRequest, built: BuiltSpec, base: dict[str, Any], facts: Facts) -> tuple[SpecFile, Judge]:
@@ -171,22 +140,22 @@ def _judged(request: PreflightRequest, built: BuiltSpec, base: dict[str, Any], f
     return file, lambda value: build_spec(request.skill, request.action, request.overrides, value, facts=facts).findings
 
 
-def _spec_part(request: PreflightRequest, built: BuiltSpec, environment: Environment) -> Part:
-    """Say what was judged, and look for credentials in the spec and in the overrides."""
+def _spec_part(request: PreflightRequest, built: BuiltSpec, judged: Sequence[Finding], environment: Environment) -> Part:
+    """Say what was judged, and look for credentials in the spec, in the overrides and in what earlier runs left."""
     file = str(request.spec)
-    part = Part()
+    findings = in_file(judged, file)
     texts = {file: Path(file).read_text(encoding="utf-8-sig"), "--set": "\n".join(request.overrides)}
     texts["the command line"] = request.command_line
     for name, text in texts.items():
-        part.findings += secret_findings(text, name, environment)
-    for folder in {built.value.get(key) for key in ("results_dir",)} - {None}:
-        found, num_files = secrets_in_folder(Path(str(folder)), environment)
-        part.findings += found
-        part.checks += [Check("credentials in earlier logs", f"{num_files} files of {folder}")] if num_files else []
-    part.checks.append(
-        Check("spec", f"{len(built.action.rules)} rules of {request.action}" if built.model else "its form only")
-    )
-    return part
+        findings += secret_findings(text, name, environment)
+    checks = []
+    results_dir = built.value.get("results_dir")
+    if results_dir is not None:
+        found, num_files = secrets_in_folder(Path(str(results_dir)), environment)
+        findings += found
+        checks += [Check("credentials in earlier logs", f"{num_files} files of {results_dir}")] if num_files else []
+    checks.append(Check("spec", f"{len(built.action.rules)} rules of {request.action}" if built.model else "its form only"))
+    return Part(tuple(findings), tuple(checks))
 
 
 def _access_part(request: PreflightRequest, built: BuiltSpec | None, environment: Environment) -> Part:
@@ -194,11 +163,12 @@ def _access_part(request: PreflightRequest, built: BuiltSpec | None, environment
     if built is None:
         return _without_spec(request, "access", "ACCESS_NOT_CHECKED")
     if not any(request.selection.wants(code) for code in ACCESS_CODES):
-        return Part(checks=[Check("access", "left out by --only or --skip", is_skipped=True)])
+        return Part(checks=(Check("access", "left out by --only or --skip", is_skipped=True),))
     models = check_models(request.action, built.value, environment, request.hub_limits)
     findings = [finding for model in models for finding in model.findings]
     checks = [model.check for model in models] or [Check("access", "the spec names no model")]
-    return Part(in_file(findings, str(request.spec)), checks, {"models": [model.to_dict() for model in models]})
+    details = {"models": [model.to_dict() for model in models]}
+    return Part(tuple(in_file(findings, str(request.spec))), tuple(checks), details)
 
 
 def _start_host(request: PreflightRequest, built: BuiltSpec | None, environment: Environment) -> StartedHost | None:
@@ -211,17 +181,17 @@ def _start_host(request: PreflightRequest, built: BuiltSpec | None, environment:
     )
 
 
-def _host_part(request: PreflightRequest, running: StartedHost | None, host: HostPart) -> Part:
+def _host_part(request: PreflightRequest, running: StartedHost | None, host: Part) -> Part:
     only = request.selection.only
     if running is None and (not only or any(request.selection.wants(code) for code in HOST_CODES)):
         return _without_spec(request, "host", "HOST_NOT_CHECKED")
     if running is None:
-        return Part(checks=[Check("host", "left out by --only or --skip", is_skipped=True)])
-    return Part(list(host.findings), list(host.checks), {"host": dict(host.details)})
+        return Part(checks=(Check("host", "left out by --only or --skip", is_skipped=True),))
+    return replace(host, details={"host": dict(host.details)})
 
 
 def _launch(
-    running: StartedHost, built: BuiltSpec, host: HostPart, facts: Facts, summary: TokenSummary | None, access: Part
+    running: StartedHost, built: BuiltSpec, host: Part, facts: Facts, summary: TokenSummary | None, access: Part
 ) -> Launch:
     """Gather what is known of the launch, to be held against this machine."""
     return Launch(
@@ -240,7 +210,7 @@ def _launch(
 def _without_spec(request: PreflightRequest, subject: str, code: str) -> Part:
     why = "the spec file does not read" if request.spec is not None else "no spec was given"
     fix = "Pass --spec FILE; `tao-runtime spec build --out FILE` makes one."
-    return Part([_skipped(code, f"not checked: {why}", fix)], [Check(subject, why, is_skipped=True)])
+    return Part((_skipped(code, f"not checked: {why}", fix),), (Check(subject, why, is_skipped=True),))
 
 
 def _read_base(request: PreflightRequest) -> tuple[dict[str, Any] | None, list[Finding]]:

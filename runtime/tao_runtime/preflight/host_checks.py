@@ -8,27 +8,17 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from tao_runtime.environment import child_variables
 from tao_runtime.errors import Finding, Severity, Where
-from tao_runtime.preflight.report import Check
+from tao_runtime.preflight.report import Check, Part, joined
 
 ASK_LIMIT_S = 5.0
 END_LIMIT_S = 0.5
 # Above the sum of what one check asks in turn, so that it is reached only where the kernel or a driver hangs.
 CHECK_LIMIT_S = 25.0
-
-
-@dataclass(frozen=True, slots=True)
-class HostPart:
-    """What one check found, and what it looked at; `details` are plain JSON values for the report."""
-
-    findings: tuple[Finding, ...] = ()
-    checks: tuple[Check, ...] = ()
-    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +75,10 @@ def _end(process: subprocess.Popen[str]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def not_checked(rule: str, subject: str, why: str, fix: str) -> HostPart:
+def not_checked(rule: str, subject: str, why: str, fix: str) -> Part:
     """Report that a rule was not judged, which is never a pass."""
     finding = Finding("HOST_NOT_CHECKED", f"{subject}: {why}", Where(host=subject), fix, Severity.SKIPPED, rule=rule)
-    return HostPart((finding,), (Check(subject, why, is_skipped=True),))
-
-
-def joined(parts: Sequence[HostPart]) -> HostPart:
-    """Put parts together in their order."""
-    return HostPart(
-        tuple(finding for part in parts for finding in part.findings),
-        tuple(check for part in parts for check in part.checks),
-        {key: value for part in parts for key, value in part.details.items()},
-    )
+    return Part((finding,), (Check(subject, why, is_skipped=True),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +87,7 @@ class HostCheck:
 
     rule: str
     subject: str
-    make: Callable[[], HostPart]
+    make: Callable[[], Part]
 
 
 class Running:
@@ -117,13 +98,13 @@ class Running:
 
     def __init__(self, checks: Sequence[HostCheck]) -> None:
         self._checks = checks
-        self._results: list[HostPart | BaseException | None] = [None] * len(checks)
+        self._results: list[Part | BaseException | None] = [None] * len(checks)
         self._threads = [threading.Thread(target=self._make, args=(index,), daemon=True) for index in range(len(checks))]
         self._started = time.monotonic()
         for thread in self._threads:
             thread.start()
 
-    def result(self, limit_s: float | None = None) -> HostPart:
+    def result(self, limit_s: float | None = None) -> Part:
         """Wait for all checks and return what they found, in their order; one that is late is skipped, not passed.
 
         Args:
@@ -146,6 +127,6 @@ class Running:
             self._results[index] = error
 
 
-def _late(check: HostCheck, limit_s: float) -> HostPart:
+def _late(check: HostCheck, limit_s: float) -> Part:
     why = f"no result within {limit_s:g} s"
     return not_checked(check.rule, check.subject, why, "Look for a hanging driver or file system on this machine (`dmesg`).")

@@ -7,18 +7,18 @@ import time
 import pytest
 
 from tao_runtime.environment import child_variables
-from tao_runtime.preflight.host_part import HostCheck, HostPart, Running, ask
-from tao_runtime.preflight.report import Check
+from tao_runtime.preflight.host_checks import HostCheck, Running, ask
+from tao_runtime.preflight.report import Check, Part
 
 
-def done(text: str) -> HostPart:
-    return HostPart((), (Check(text, "seen"),))
+def done(text: str) -> Part:
+    return Part((), (Check(text, "seen"),))
 
 
 def test_checks_run_at_the_same_time_and_answer_in_their_order():
     meeting = threading.Barrier(3, timeout=5)
 
-    def meet(name: str) -> HostPart:
+    def meet(name: str) -> Part:
         meeting.wait()
         return done(name)
 
