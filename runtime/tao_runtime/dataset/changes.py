@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from copy import copy, deepcopy
 from typing import Any
 
-Change = dict[str, Any]
+Difference = dict[str, Any]
 Path = tuple[str | int, ...]
 
 
-def differences(old: Any, new: Any, at: Path = ()) -> Iterator[Change]:
+def differences(old: Any, new: Any, at: Path = ()) -> Iterator[Difference]:
     """Yield what must change in `old` to give `new`, types included: 25 is not 25.0, null is not absent.
 
     Yields:
@@ -42,7 +42,7 @@ def is_same(one: Any, other: Any) -> bool:
     return repr(one) == repr(other) if isinstance(one, float) else bool(one == other)
 
 
-def apply(changes: Sequence[Change], value: Any) -> Any | None:
+def apply(changes: Sequence[Difference], value: Any) -> Any | None:
     """Return a copy of the value with all changes made; None when one of them no longer fits what is there."""
     changed = deepcopy(value)
     for change in changes:
@@ -86,7 +86,7 @@ def _holds(place: Any, step: Any) -> bool:
     return isinstance(place, list) and type(step) is int and 0 <= step < len(place)
 
 
-def _fits(change: Change, place: Any, last: Any) -> bool:
+def _fits(change: Difference, place: Any, last: Any) -> bool:
     if "was" in change:
         return _holds(place, last) and is_same(place[last], change["was"])
     return isinstance(place, dict) and isinstance(last, str) and last not in place

@@ -102,7 +102,7 @@ def by_failures(failures: Failures, file: Path) -> Criterion:
 
 
 @dataclass(frozen=True)
-class Selection:
+class ChosenRecords:
     """Say which records were chosen.
 
     Attributes:
@@ -127,7 +127,7 @@ class Selection:
 
 def select_records(
     source: Source, criteria: Sequence[Criterion], *, limit: int | None = None, sample: tuple[int, int] | None = None
-) -> Selection:
+) -> ChosenRecords:
     """Choose the records that meet every criterion.
 
     Args:
@@ -162,7 +162,7 @@ def select_records(
         if sample[0] > len(matching):
             raise TaoError(_short(source, sample[0], len(matching)))
         chosen = sorted(index for _, index in heapq.nsmallest(sample[0], zip(lots, matching, strict=True)))
-    return Selection(chosen, num_records, len(matching), by_criterion, faults.summary())
+    return ChosenRecords(chosen, num_records, len(matching), by_criterion, faults.summary())
 
 
 def read_ids(path: Path) -> Ids:

@@ -65,11 +65,12 @@ class Confusion:
         return sum(row[place] for row in self.counts)
 
 
-def wilson(count: int, total: int, z: float = Z_95) -> Share:
+def wilson(count: int, total: int) -> Share:
     """Return count / total with its Wilson score interval (Wilson 1927), without continuity correction."""
     if total == 0:
         return Share(count, total, None, None, None)
     share = count / total
+    z = Z_95
     middle = (share + z * z / (2 * total)) / (1 + z * z / total)
     half = z / (1 + z * z / total) * math.sqrt(share * (1 - share) / total + z * z / (4 * total * total))
     # The ends are exact where nothing or everything was counted; rounding must not push them past the share.

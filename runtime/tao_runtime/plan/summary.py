@@ -99,10 +99,10 @@ class TokenSummary:
                 return length
         return 0
 
-    def histogram(self, num_bins: int = NUM_BINS) -> list[Bin]:
+    def histogram(self) -> list[Bin]:
         """Return bins of equal width from the shortest to the longest record."""
         low, high = min(self.lengths), max(self.lengths)
-        width = -(-(high - low + 1) // num_bins)
+        width = -(-(high - low + 1) // NUM_BINS)
         counts: Counter[int] = Counter()
         for length, count in self.lengths.items():
             counts[(length - low) // width] += count

@@ -87,13 +87,12 @@ class Axis:
         return [tick for tick in found if self.low * (1 - 1e-9) <= tick <= self.high * (1 + 1e-9) or tick == 0]
 
 
-def line_chart(title: str, lines: Sequence[Line], *, x_name: str = "step", frame: Frame = Frame()) -> str:
+def line_chart(title: str, lines: Sequence[Line], *, frame: Frame = Frame()) -> str:
     """Return a chart as an `<svg>` element, with its content described in words.
 
     Args:
         title: what it shows.
         lines: series to draw, the last on top; those without a value are left out.
-        x_name: name of the horizontal axis.
         frame: size.
     """
     drawn = [line for line in lines if any(value is not None for value in line.series[1])]
@@ -106,7 +105,7 @@ def line_chart(title: str, lines: Sequence[Line], *, x_name: str = "step", frame
         middle = f'x="{frame.width / 2}" y="{frame.height / 2}"'
         return f'{start}<text class="tick" {middle} text-anchor="middle">no values were noted</text></svg>'
     x_axis, y_axis = _axes(drawn, frame)
-    parts = [start, _grid(x_axis, y_axis, frame, x_name), *(_line(line, x_axis, y_axis) for line in drawn), "</svg>"]
+    parts = [start, _grid(x_axis, y_axis, frame), *(_line(line, x_axis, y_axis) for line in drawn), "</svg>"]
     return "".join(parts)
 
 
@@ -128,7 +127,7 @@ def _axes(lines: Sequence[Line], frame: Frame) -> tuple[Axis, Axis]:
     return x_axis, y_axis
 
 
-def _grid(x_axis: Axis, y_axis: Axis, frame: Frame, x_name: str) -> str:
+def _grid(x_axis: Axis, y_axis: Axis, frame: Frame) -> str:
     right, bottom = frame.width - frame.right, frame.height - frame.bottom
     parts = []
     for tick in y_axis.ticks(5 if frame.height > 200 else 3):
@@ -140,7 +139,7 @@ def _grid(x_axis: Axis, y_axis: Axis, frame: Frame, x_name: str) -> str:
         parts.append(f'<line class="axis" x1="{x:.1f}" y1="{bottom}" x2="{x:.1f}" y2="{bottom + 4}"/>')
         parts.append(f'<text class="tick" x="{x:.1f}" y="{bottom + 17}" text-anchor="middle">{_label(tick)}</text>')
     parts.append(f'<line class="axis" x1="{frame.left}" y1="{bottom}" x2="{right}" y2="{bottom}"/>')
-    parts.append(f'<text class="tick" x="{right}" y="{frame.height - 4}" text-anchor="end">{escape(x_name)}</text>')
+    parts.append(f'<text class="tick" x="{right}" y="{frame.height - 4}" text-anchor="end">step</text>')
     if y_axis.is_log:
         parts.append(f'<text class="tick" x="{frame.left}" y="{frame.height - 4}">logarithmic scale</text>')
     return "".join(parts)
