@@ -70,7 +70,8 @@ def test_annotations_that_can_not_be_counted_are_an_error(folder, capsys, conten
     else:
         write_text(folder / "train.json", content)
     assert main(["plan", "--spec", "spec.yaml"]) == 4
-    assert "DATA_ANNOTATIONS" in capsys.readouterr().err
+    code = {None: "UNREADABLE", "[]": "EMPTY", "[{": "SYNTAX"}[content]
+    assert f"DATA_ANNOTATIONS_{code} [D1]" in capsys.readouterr().err
 
 
 def test_a_plan_starts_without_torch(folder):

@@ -153,6 +153,12 @@ CASES = [
     ),
     Case("SPEC_MODEL_URI", [COSMOS_RL], [COSMOS_RL], facts=Facts(stages_models=False), good_facts=NO_FACTS),
     Case(
+        "SPEC_MODEL_URI",
+        [COSMOS_RL, "policy.model_name_or_path=nvidia/Cosmos-Reason2-8B@v1.0"],
+        [COSMOS_RL, "policy.model_name_or_path=hf_model://nvidia/Cosmos-Reason2-8B@v1.0"],
+        says=["@v1.0"],
+    ),
+    Case(
         "SPEC_WARMUP_FRACTION",
         [COSMOS_RL, "train.optm_warmup_epochs=1.0"],
         [COSMOS_RL, "train.optm_warmup_epochs=1"],

@@ -68,5 +68,7 @@ def test_what_is_neither_is_a_finding(text):
         parse_model(text, key="policy.model_name_or_path")
     (finding,) = caught.value.findings
     assert finding.code == "SPEC_MODEL_NAME"
+    assert parse_model("hf_model://a/b@v1") == HubModel("a/b", "v1")
+    assert parse_model("a/b") == HubModel("a/b")
     assert finding.where.key == "policy.model_name_or_path"
     assert repr(text) in finding.what

@@ -10,6 +10,7 @@ import torch
 from tao_runtime.cli.main import main
 from tao_runtime.config.policy import LoraSection
 from tao_runtime.errors import TaoError
+from tao_runtime.models import adapters
 from tao_runtime.models.adapters import add_lora, target_layers
 from tao_runtime.models.export import is_adapter, load_for_inference, save_adapter, save_merged
 from tao_runtime.models.load import load_model
@@ -46,6 +47,16 @@ def test_a_target_that_matches_nothing_is_an_error(tiny_model_dir):
         target_layers(load_model(tiny_model_dir, init="random"), ["q_proj", "qkv_proj"])
     assert caught.value.findings[0].code == "SPEC_LORA_TARGETS"
     assert "qkv_proj" in caught.value.findings[0].what
+
+
+def test_fewer_adapters_than_layers_that_were_named_are_an_error(tiny_model_dir, monkeypatch):
+    lora = LoraSection(target_modules=["q_proj", "v_proj"])
+    assert add_lora(load_model(tiny_model_dir, init="random"), lora), "no SPEC_LORA_TARGETS"
+    monkeypatch.setattr(adapters, "_shortest_names", lambda *_: ["q_proj"])
+    with pytest.raises(TaoError) as caught:
+        add_lora(load_model(tiny_model_dir, init="random"), lora)
+    assert caught.value.findings[0].code == "SPEC_LORA_TARGETS"
+    assert "into 2 layers instead of the 4" in caught.value.findings[0].what
 
 
 def test_only_adapters_are_trainable(adapted):

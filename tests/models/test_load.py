@@ -67,6 +67,19 @@ def test_no_weights_are_no_reason_for_random_ones(tiny_model_dir):
     assert "native.init=random" in caught.value.findings[0].fix
 
 
+def test_a_model_folder_needs_weights_and_a_tokenizer_that_loads(weights_dir, tmp_path):
+    assert load_model(weights_dir), "no ACCESS_MODEL_INCOMPLETE"
+    assert load_tokenizer(weights_dir)
+    folder = tmp_path / "other"
+    shutil.copytree(weights_dir, folder)
+    (folder / "tokenizer.json").write_text("{")
+    (folder / "tokenizer_config.json").write_text("{")
+    with pytest.raises(TaoError) as caught:
+        load_tokenizer(folder)
+    assert code_of(caught) == ["ACCESS_MODEL_INCOMPLETE"]
+    assert "no tokenizer that loads" in caught.value.findings[0].what
+
+
 @pytest.mark.parametrize("change", ["missing", "unknown", "of another shape"])
 def test_weights_that_differ_from_the_config_are_named(weights_dir, change):
     path = weights_dir / "model.safetensors"
@@ -113,6 +126,7 @@ def test_a_hub_model_is_taken_from_the_cache(weights_dir, tmp_path, monkeypatch)
     assert load_model("hf_model://someone/tiny").config.model_type == "qwen3_vl"
     with pytest.raises(TaoError) as caught:
         model_folder("hf_model://someone/other@v2")
+    assert code_of(caught) == ["ACCESS_MODEL_FOLDER_MISSING"]
     assert caught.value.findings[0].fix == "hf download someone/other --revision v2"
 
 

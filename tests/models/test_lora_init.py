@@ -57,3 +57,4 @@ def test_an_initialisation_that_needs_data_is_refused(base_dir):
     with pytest.raises(TaoError) as caught:
         add_lora(load_model(base_dir), LoraSection(init_lora_weights="eva"))
     assert caught.value.findings[0].code == "SPEC_LORA_INIT"
+    assert add_lora(load_model(base_dir), LoraSection(init_lora_weights="pissa"))

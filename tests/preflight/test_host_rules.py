@@ -411,6 +411,14 @@ def test_an_engine_that_docker_host_names_is_not_started_by_us(bench: Bench) -> 
     assert "unset DOCKER_HOST" in finding.fix
 
 
+def test_an_engine_of_this_machine_is_started(bench: Bench) -> None:
+    bench.variable("DOCKER_HOST", None)
+    bench.program("docker", "echo Cannot connect to the Docker daemon >&2; exit 1")
+    (finding,) = docker_part(bench.request("docker")).findings
+    assert (finding.code, finding.fix_kind) == ("HOST_DOCKER_DOWN", FixKind.COMMAND)
+    assert finding.fix.endswith("systemctl start docker")
+
+
 def test_one_process_needs_no_port(bench: Bench) -> None:
     part = ports_part(bench.request())
     assert [check.outcome for check in part.checks] == ["the launch needs no fixed port"], "and no HOST_PORT_TAKEN"

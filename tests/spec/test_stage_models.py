@@ -63,10 +63,13 @@ def test_without_staging_a_warning_gives_the_command_that_stages(capsys, hub, tm
     assert tomllib.loads((tmp_path / "spec.toml").read_text())["policy"]["model_name_or_path"].startswith(str(tmp_path / "hf"))
 
 
-def test_a_folder_needs_no_staging(capsys, tmp_path):
-    words = ("--for", "cosmos-rl", "--set", f"policy.model_name_or_path={tmp_path}", "--out", tmp_path / "spec.toml")
+@pytest.mark.parametrize("name", ["/models", "nvidia/Cosmos-Tiny"])
+def test_a_folder_needs_no_staging_and_a_bare_name_has_a_fault_of_its_own(capsys, hub, tmp_path, name):
+    words = ("--for", "cosmos-rl", "--set", f"policy.model_name_or_path={name}", "--out", tmp_path / "spec.toml")
     _, document = build(capsys, *words)
-    assert "SPEC_MODEL_UNSTAGED" not in {finding["code"] for finding in document["findings"]}
+    codes = {finding["code"] for finding in document["findings"]}
+    assert "SPEC_MODEL_UNSTAGED" not in codes
+    assert ("SPEC_MODEL_URI" in codes) == (name == "nvidia/Cosmos-Tiny")
 
 
 def test_a_dry_run_asks_only_and_a_closed_model_is_refused(capsys, hub, tmp_path):

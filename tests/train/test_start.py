@@ -12,6 +12,7 @@ from tao_runtime.environment import Environment
 from tao_runtime.errors import TaoError
 from tao_runtime.spec.build import load_spec
 from tao_runtime.status.follow import read_lines
+from tao_runtime.train.precision import precision_faults
 from tao_runtime.train.start import run_training
 
 ALONE = Environment()
@@ -74,6 +75,11 @@ def test_a_fix_of_a_fault_at_the_start_works_when_pasted(trainer, capsys):
     for fix in dict.fromkeys(f["fix"] for f in faults):
         assert main(shlex.split(fix)[1:]) == 0
     assert main(["train", "--spec", str(spec), "--dry-run", "--json"]) == 0
+
+
+def test_a_run_on_the_cpu_needs_no_cuda(trainer):
+    faults = precision_faults(load_spec(trainer.spec("run", "native.device=cpu"), "train"))
+    assert "HOST_NO_CUDA" not in [finding.code for finding in faults]
 
 
 def test_a_hub_model_that_is_not_here_is_an_error_offline(trainer):

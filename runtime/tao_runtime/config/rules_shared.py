@@ -93,7 +93,7 @@ def model_uri_rule(key: str) -> Rule:
 
     def find(context: RuleContext[Any]) -> Iterator[Fault]:
         name = read_path(context.spec, key)
-        if re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name):
+        if re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+(@[\w./-]+)?", name):
             yield Fault(
                 f"{key} is {name}, a bare hub id that every rank would download at run time",
                 key,

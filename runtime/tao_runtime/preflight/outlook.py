@@ -10,7 +10,7 @@ from typing import Any
 from tao_runtime.config.train import TrainSpec
 from tao_runtime.dataset.lint_tokens import Reading, TokenChecks, counted_records, not_counted, reading_of
 from tao_runtime.environment import Environment
-from tao_runtime.errors import Finding, Severity, TaoError, Where
+from tao_runtime.errors import Finding, Severity, TaoError
 from tao_runtime.hub.local import local_folder
 from tao_runtime.media.annotations import scan_records
 from tao_runtime.media.geometry import read_most_positions
@@ -78,7 +78,8 @@ def look_ahead(spec: TrainSpec, environment: Environment, *, with_media: bool = 
     else:
         num_records = _count(str(spec.custom.train_dataset.annotation_path), findings)
         findings.append(counting)
-    _refuse_no_records(spec, num_records, findings)
+    if num_records == 0:  # reading has said why: the file is empty, or nothing in it parses
+        raise TaoError(findings)
     steps = plan_steps(spec, num_records, _num_validation(spec, findings))
     try:
         needs = None if folder is None else needs_of(spec, folder, steps, summary)
@@ -164,12 +165,3 @@ def _num_validation(spec: TrainSpec, findings: list[Finding]) -> int | None:
     if not spec.validation.enable or named is None or not named.annotation_path:
         return None
     return _count(named.annotation_path, findings)
-
-
-def _refuse_no_records(spec: TrainSpec, num_records: int, findings: list[Finding]) -> None:
-    if num_records:
-        return
-    if any(finding.severity is Severity.ERROR for finding in findings):
-        raise TaoError(findings)
-    where = Where(file=spec.custom.train_dataset.annotation_path)
-    raise TaoError(Finding("DATA_ANNOTATIONS_EMPTY", "there are no training records", where))

@@ -93,7 +93,6 @@ def unstaged(action: str, spec: Section, command: str) -> list[Finding]:
             "C15",
         )
         for one in hub_models(action, spec)
-        if one.name.startswith("hf_model://")
     ]
 
 
