@@ -1,7 +1,11 @@
 """Repair changes what it quotes and nothing else, once; what only a person can mend stays and is named."""
 
 import json
+import signal
+import subprocess
+import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -318,3 +322,31 @@ def test_a_second_repair_changes_nothing(clips, records, form, cut):
         assert again.log.shown == []
         assert path.read_bytes() == once
         assert not any(map(is_repairable, lint_annotations(path, clips).findings))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_repair_leaves_the_file_and_nothing_else(tmp_path, number):
+    path = tmp_path / "a.jsonl"
+    line = json.dumps(record(answer="<|im_end|>Left"))
+    path.write_text(f"{line}\n" * 60_000)
+    before = path.read_bytes()
+    command = [
+        sys.executable,
+        "-m",
+        "tao_runtime.cli.main",
+        "data",
+        "repair",
+        "--annotations",
+        str(path),
+        "--in-place",
+        "--json",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        while process.poll() is None and not list(tmp_path.glob(".repair.*")):
+            time.sleep(0.01)
+        process.send_signal(number)
+        document = json.loads(process.communicate()[0])
+    assert process.returncode == 130
+    assert [finding["code"] for finding in document["findings"]] == ["RUN_INTERRUPTED"]
+    assert [one.name for one in tmp_path.iterdir()] == ["a.jsonl"]
+    assert path.read_bytes() == before

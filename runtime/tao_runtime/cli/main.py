@@ -7,10 +7,11 @@ import importlib
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from tao_runtime import __version__
-from tao_runtime.cli.output import CommandResult, Parser, print_result, unexpected
+from tao_runtime.cli.output import CommandResult, Parser, print_result, sigterm_as_interrupt, unexpected
 from tao_runtime.codes import EXIT_INTERRUPTED
 from tao_runtime.environment import VariableError
 from tao_runtime.errors import Finding, TaoError, Where
@@ -71,7 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         parsed = build_parser(only=named).parse_args(words)
         named = " ".join(word for word in (named, getattr(parsed, "word", None)) if word)
-        result: CommandResult = parsed.run(parsed)
+        # The words of `data` write big files under other names first; train has its own answer to SIGTERM.
+        with sigterm_as_interrupt() if parsed.command == "data" else nullcontext():
+            result: CommandResult = parsed.run(parsed)
     except TaoError as error:
         result = CommandResult(command=named, findings=error.findings)
     except VariableError as error:

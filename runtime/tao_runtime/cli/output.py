@@ -9,8 +9,10 @@ import os
 import re
 import signal
 import sys
+import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn, TextIO
 
@@ -77,6 +79,19 @@ def positive_int(word: str) -> int:
     if not re.fullmatch(r"0*[1-9][0-9]{0,8}", word):
         raise argparse.ArgumentTypeError(f"{word!r} is not a whole number from 1 on")
     return int(word)
+
+
+@contextmanager
+def sigterm_as_interrupt() -> Iterator[None]:
+    """Let SIGTERM (of SLURM, timeout, docker stop) end the block as Ctrl-C does, so that what was begun is cleared away."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def print_result(result: CommandResult, *, as_json: bool) -> int:
