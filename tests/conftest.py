@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,12 +116,16 @@ def soak(request: pytest.FixtureRequest) -> Soak:
 
 
 @pytest.fixture(scope="session")
-def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SlurmCluster"]:
+def slurm() -> Iterator["SlurmCluster"]:
     """A real SLURM of this machine; point commands to it with `slurm.variables`."""
     from platform_fixtures.slurm_cluster import running_cluster
 
-    with running_cluster(tmp_path_factory.mktemp("slurm")) as cluster:
-        yield cluster
+    # Not below pytest's own folder: another pytest that starts takes the user munge, who must reach its socket, out of that.
+    with (
+        tempfile.TemporaryDirectory(prefix="tao-slurm-", ignore_cleanup_errors=True) as folder,
+        running_cluster(Path(folder)) as one,
+    ):
+        yield one
 
 
 @pytest.fixture(scope="session")

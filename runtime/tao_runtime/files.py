@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -82,11 +83,38 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def exists(path: Path) -> bool:
+    """Tell whether a path is there; one that hides behind a closed folder is not, where Path.exists raises."""
+    return os.path.exists(path)  # noqa: PTH110
+
+
+def is_folder(path: Path) -> bool:
+    """Tell whether a folder is there; one that hides behind a closed folder is not, where Path.is_dir raises."""
+    return os.path.isdir(path)  # noqa: PTH112
+
+
+def is_plain_file(path: Path) -> bool:
+    """Tell whether a file is there; one that hides behind a closed folder is not, where Path.is_file raises."""
+    return os.path.isfile(path)  # noqa: PTH113
+
+
+def why_no_folder(path: Path) -> str | None:
+    """Return why a folder can't be read, None when it can."""
+    try:
+        is_there = stat.S_ISDIR(path.stat().st_mode)
+    except PermissionError as error:
+        return f"can't be read: {error.strerror}"
+    except (OSError, ValueError):
+        return "does not exist"
+    if not is_there:
+        return "is a file"
+    return None if os.access(path, os.R_OK | os.X_OK) else "can't be read: Permission denied"
+
+
 def nearest_existing(path: Path) -> Path:
     """Return the path, or the nearest folder above it that is there; one that hides behind a closed folder is not there."""
     absolute = path.absolute()
-    # Path.exists raises where a folder above may not be entered; this one says no.
-    return next(one for one in (absolute, *absolute.parents) if os.path.exists(one))  # noqa: PTH110
+    return next(one for one in (absolute, *absolute.parents) if exists(one))
 
 
 def why_unwritable(folder: Path) -> str | None:

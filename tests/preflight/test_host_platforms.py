@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from platform_fixtures.recorded_cluster import NAMESPACE, node, serving_cluster
 
 from tao_runtime.cli.main import main
 from tao_runtime.environment import read_environment
-from tao_runtime.preflight import host_checks
+from tao_runtime.preflight import host_checks, host_docker
 from tao_runtime.preflight.host import start_host_checks
 from tao_runtime.preflight.host_docker import docker_part
 from tao_runtime.preflight.host_files import Mount, lock_fault, mount_of, read_mounts
@@ -50,6 +51,22 @@ def test_the_image_of_cosmos_rl_is_asked_for_redis_and_no_container_stays(bench)
         engine.with_redis: False,
     }
     assert engine.docker("ps", "--all", "--quiet").stdout == b""
+
+
+def test_a_container_that_is_waited_for_too_long_is_skipped_and_taken_away(bench):
+    bench.engine()
+    log, program = bench.folder / "calls", bench.folder / "bin" / "docker"
+    program.parent.mkdir()
+    real = shutil.which("docker")
+    program.write_text(f'#!/bin/sh\necho "$@" >> {log}\n[ "$1" = run ] && exec sleep 60\nexec {real} "$@"\n')
+    program.chmod(0o755)
+    bench.monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    bench.monkeypatch.setattr(host_docker, "RUN_LIMIT_S", 0.3)
+    part = docker_part(bench.request("docker", "cosmos-rl", image="localhost/tao-test:plain"))
+    assert [f.what for f in part.findings if f.code == "HOST_NOT_CHECKED" and "did not start" in f.what]
+    calls = [line.split() for line in log.read_text().splitlines()]
+    (started,) = [call[call.index("--name") + 1] for call in calls if call[0] == "run"]
+    assert ["rm", "--force", started] in calls
 
 
 def test_an_image_without_a_shell_is_skipped_not_passed(bench):

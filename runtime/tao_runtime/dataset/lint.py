@@ -17,6 +17,7 @@ from tao_runtime.dataset.lint_fields import FieldChecks
 from tao_runtime.dataset.lint_sets import SetChecks
 from tao_runtime.dataset.media_identity import MediaIdentity
 from tao_runtime.errors import Finding, FixKind, Severity, TaoError, Where
+from tao_runtime.files import why_no_folder
 from tao_runtime.media.annotations import scan_records
 from tao_runtime.media.forms import Progress
 from tao_runtime.media.quoting import shown
@@ -155,10 +156,11 @@ def _media_root(out: Collector, media_dir: str | Path | None, *, with_media: boo
         return None, "--no-media was given"
     if media_dir is None:
         return None, "no media folder was given"
-    if not Path(media_dir).is_dir():
-        what = f"the media folder {shown(str(media_dir))} does not exist"
+    why = why_no_folder(Path(media_dir))
+    if why is not None:
+        what = f"the media folder {shown(str(media_dir))} {why}"
         out.add("DATA_MEDIA_FOLDER_MISSING", what, "Name the folder that media paths start from.")
-        return None, "the media folder does not exist"
+        return None, f"the media folder {why}"
     return Path(media_dir), None
 
 

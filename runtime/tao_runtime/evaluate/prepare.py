@@ -15,7 +15,7 @@ from tao_runtime.dataset.lint_launch import check_reading
 from tao_runtime.dataset.lint_tokens import reading_of
 from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, FixKind, Severity, TaoError, Where, raise_errors, worst_first
-from tao_runtime.files import sha256_of, why_unwritable
+from tao_runtime.files import is_folder, is_plain_file, sha256_of, why_unwritable
 from tao_runtime.hub.sources import AskedModel, ModelSource, WantedModel, ask_for_model, bring_model
 from tao_runtime.media.annotations import Record, read_annotations
 
@@ -180,8 +180,8 @@ def _readers(asked: Mapping[str, AskedModel]) -> list[AskedModel]:
 def _is_adapter(asked: AskedModel) -> bool | None:
     """Return whether a model is an adapter, None while neither folder nor Hub say it."""
     folder = Path(asked.wanted.name)
-    if folder.is_dir():
-        return (folder / ADAPTER_CONFIG).is_file()
+    if is_folder(folder):
+        return is_plain_file(folder / ADAPTER_CONFIG)
     files = () if asked.report is None else asked.report.files
     return any(file.path == ADAPTER_CONFIG for file in files) if files else None
 

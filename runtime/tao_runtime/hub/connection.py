@@ -162,7 +162,7 @@ class Connection:
 
     def _limit_reached(self) -> str:
         overall = self._remaining_s <= 0.05
-        return f"{self.limits.time_limit_s if overall else self.limits.request_timeout_s:g}"
+        return f"{self.limits.time_limit_s if overall else self.limits.request_timeout_s:.3g}"
 
 
 def _within(seconds: float, request: Callable[[], T]) -> T:

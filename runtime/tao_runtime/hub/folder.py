@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 from tao_runtime.errors import Finding, FixKind, Where
+from tao_runtime.files import why_no_folder
 from tao_runtime.hub.needed import INDEX, NeededFiles, needed_files, shards_of
 from tao_runtime.hub.verify import FileFault, content_fault
 
@@ -22,9 +23,9 @@ def check_folder(folder: Path, *, weights: bool = True, key: str | None = None) 
     Returns:
         The names of the needed files that are there, and what is wrong.
     """
-    if not folder.is_dir():
-        what = "is a file, not a model folder" if folder.exists() else "does not exist"
-        return (), [_finding("ACCESS_MODEL_FOLDER_MISSING", folder, f"The model folder {folder} {what}", key)]
+    why = why_no_folder(folder)
+    if why is not None:
+        return (), [_finding("ACCESS_MODEL_FOLDER_MISSING", folder, f"The model folder {folder} {why}", key)]
     needed, faults = look_into(folder, weights=weights)
     findings = [_fault_finding(fault, folder, key) for fault in faults]
     if needed.missing:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, TaoError, Where
+from tao_runtime.files import is_plain_file
 from tao_runtime.hub.cache import ModelCache
 from tao_runtime.hub.names import HubModel, parse_model
 
@@ -26,7 +27,7 @@ def local_folder(name: str, environment: Environment, key: str | None = None) ->
     """
     model = parse_model(name, key)
     if isinstance(model, Path):
-        if (model / "config.json").is_file():
+        if is_plain_file(model / "config.json"):
             return model
         fix = "Name the folder that holds the model's config.json."
         raise _missing(f"{model} holds no config.json", name, key, fix)
@@ -36,7 +37,7 @@ def local_folder(name: str, environment: Environment, key: str | None = None) ->
 def _snapshot(model: HubModel, name: str, environment: Environment, key: str | None) -> Path:
     cache = ModelCache(environment.hf_hub_cache, model.repo_id)
     commit = cache.commit_of(model.revision)
-    if commit is not None and (cache.snapshot(commit) / "config.json").is_file():
+    if commit is not None and is_plain_file(cache.snapshot(commit) / "config.json"):
         return cache.snapshot(commit)
     fix = f"hf download {model.repo_id} --revision {model.revision} {_SMALL_FILES}"
     raise _missing(f"{model} is not in the Hub's cache {environment.hf_hub_cache}", name, key, fix)

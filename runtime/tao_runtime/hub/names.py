@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tao_runtime.errors import Finding, FixKind, TaoError, Where
+from tao_runtime.files import exists
 
 SCHEME = "hf_model://"
 DEFAULT_REVISION = "main"
@@ -63,7 +64,7 @@ def parse_model(text: str, key: str | None = None) -> HubModel | Path:
             raise TaoError(_malformed(text, key))
         return match
     folder = Path(text).expanduser()
-    if folder.exists() or text.startswith(("/", "./", "../", "~")) or text.partition("@")[0].count("/") != 1:
+    if exists(folder) or text.startswith(("/", "./", "../", "~")) or text.partition("@")[0].count("/") != 1:
         return folder
     match = _repository(text)
     if match is None:

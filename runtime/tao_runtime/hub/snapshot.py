@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tao_runtime.errors import Finding, Severity, Where
+from tao_runtime.files import is_folder
 from tao_runtime.hub.cache import ModelCache, Verified
 from tao_runtime.hub.findings import Asking
 from tao_runtime.hub.folder import look_into
@@ -64,7 +65,7 @@ def find_snapshot(cache: ModelCache, asking: Asking, *, weights: bool) -> Staged
     hashes that the cache keeps as names of its blobs, and weights with the size that their own header tells.
     """
     commit = cache.commit_of(asking.model.revision)
-    if commit is None or not cache.snapshot(commit).is_dir():
+    if commit is None or not is_folder(cache.snapshot(commit)):
         return (_incomplete(asking, f"Nothing of {asking.model} is in {cache.root}", cache),)
     folder = cache.snapshot(commit)
     record = cache.verified(commit)

@@ -9,6 +9,7 @@ from typing import Any
 
 from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, Severity, TaoError
+from tao_runtime.files import is_plain_file
 from tao_runtime.hub.access import AccessReport, check_access
 from tao_runtime.hub.cache import ModelCache
 from tao_runtime.hub.connection import HUB_STATE
@@ -159,7 +160,7 @@ def _would_be(wanted: WantedModel, environment: Environment) -> ModelSource:
     cache = ModelCache(environment.hf_hub_cache, model.repo_id)
     commit = cache.commit_of(model.revision)
     folder = cache.snapshot(commit or model.revision)
-    return ModelSource(wanted.name, folder, commit, is_here=(folder / "config.json").is_file())
+    return ModelSource(wanted.name, folder, commit, is_here=is_plain_file(folder / "config.json"))
 
 
 def _say(text: str) -> None:

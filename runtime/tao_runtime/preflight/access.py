@@ -12,6 +12,7 @@ from tao_runtime.codes import CODES
 from tao_runtime.config.model_keys import MODEL_KEYS
 from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, Severity, TaoError
+from tao_runtime.files import exists, is_folder, is_plain_file
 from tao_runtime.hub.access import AccessReport, check_access
 from tao_runtime.hub.cache import ModelCache
 from tao_runtime.hub.connection import HUB_STATE, Limits
@@ -140,13 +141,13 @@ def _check_hub(key: str, name: str, model: HubModel, environment: Environment, l
     elif whole is not None and not environment.hf_hub_offline and report.troubles and HUB_STATE.issuperset(report.troubles):
         findings = [_hub_is_down(finding, whole) for finding in findings]
     blobs = [(file, cache.blob(file)) for file in report.files]
-    missing = sum(file.size_bytes or 0 for file, blob in blobs if blob is None or not blob.exists())
+    missing = sum(file.size_bytes or 0 for file, blob in blobs if blob is None or not exists(blob))
     return ModelAccess(key, name, whole, report, report.total_bytes, missing, tuple(findings))
 
 
 def _snapshot(cache: ModelCache, commit: str | None, *, weights: bool) -> tuple[Path | None, str]:
     """Return the snapshot when all needed files are there and show no damage by themselves; else None and what it lacks."""
-    if commit is None or not cache.snapshot(commit).is_dir():
+    if commit is None or not is_folder(cache.snapshot(commit)):
         return None, f"nothing of it is in {cache.root}"
     folder = cache.snapshot(commit)
     needed, faults = look_into(folder, weights=weights)
@@ -173,6 +174,6 @@ def _hub_is_down(finding: Finding, snapshot: Path) -> Finding:
 
 def _export_beside(folder: Path) -> Path:
     """Return the export of a run that a checkpoint folder stands for; any other folder as it is."""
-    if folder.parent.name != "checkpoints" or (folder / CONFIG).is_file() or (folder / ADAPTER_CONFIG).is_file():
+    if folder.parent.name != "checkpoints" or is_plain_file(folder / CONFIG) or is_plain_file(folder / ADAPTER_CONFIG):
         return folder
     return folder.parent.parent / "safetensors" / folder.name

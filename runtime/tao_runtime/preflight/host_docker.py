@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import secrets
 import shlex
 import shutil
 from collections.abc import Mapping
@@ -17,6 +18,8 @@ from tao_runtime.preflight.report import Check, Part, joined
 
 SUBJECT = "docker"
 _REDIS = "redis-server"
+# A first container of an image of many gigabytes takes longer than a question.
+RUN_LIMIT_S = 10.0
 
 
 def docker_part(request: HostRequest) -> Part:
@@ -110,8 +113,11 @@ def _image_part(request: HostRequest) -> Part:
 
 def _redis_in_image(image: str) -> Part:
     """Look for redis-server on the image's own PATH, in a container without network that ends at once."""
-    shell = ["docker", "run", "--rm", "--pull", "never", "--network", "none", "--entrypoint", "/bin/sh"]
-    answer = ask([*shell, image, "-c", f"command -v {_REDIS} || echo none"])
+    name = f"tao-preflight-{secrets.token_hex(6)}"
+    shell = ["docker", "run", "--rm", "--name", name, "--pull", "never", "--network", "none", "--entrypoint", "/bin/sh"]
+    answer = ask([*shell, image, "-c", f"command -v {_REDIS} || echo none"], RUN_LIMIT_S)
+    if answer.exit_code is None:  # the client was ended; what it had asked for starts all the same, and would stay
+        ask(["docker", "rm", "--force", name])
     found = answer.output.strip()
     if not answer.is_good or not found:
         why = f"a container of {image} did not start" + ("" if answer.exit_code is None else f": {answer.complaint}")

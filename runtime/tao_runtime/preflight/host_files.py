@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tao_runtime.errors import Finding, Severity, Where
+from tao_runtime.files import is_folder
 from tao_runtime.preflight.datasets import value_at
 from tao_runtime.preflight.host_checks import not_checked
 from tao_runtime.preflight.host_request import HostRequest
@@ -118,7 +119,7 @@ def locks_part(request: HostRequest, mounts_file: Path = MOUNTS) -> Part:
 
 def _folder_part(name: str, folder: Path, mounts: Sequence[Mount]) -> Part:
     subject = f"{SUBJECT} in {name}"
-    there = next((one for one in (folder, *folder.parents) if one.is_dir()), Path("/"))
+    there = next((one for one in (folder, *folder.parents) if is_folder(one)), Path("/"))
     mount = mount_of(there, mounts)
     try:
         fault = lock_fault(there)

@@ -18,7 +18,7 @@ from tao_runtime.preflight.report import Check, Part, joined
 
 SUBJECT = "SLURM"
 # A job that looks at paths: half of it to start, half to look.
-NODE_LIMIT_S = 10.0
+NODE_LIMIT_S = 15.0
 _COMMANDS = ("sinfo", "scontrol", "sbatch")
 _GPUS = re.compile(r"\bgpu(?::[^:,()]+)?:(\d+)")
 # States in which a node will not take a job before somebody mends it. Source: man sinfo, NODE STATE CODES.

@@ -11,6 +11,7 @@ from tao_runtime.config.train import TrainSpec
 from tao_runtime.dataset.lint_tokens import Reading, TokenChecks, counted_records, not_counted, reading_of
 from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, Severity, TaoError
+from tao_runtime.files import why_no_folder
 from tao_runtime.hub.local import local_folder
 from tao_runtime.media.annotations import scan_records
 from tao_runtime.media.geometry import read_most_positions
@@ -107,8 +108,9 @@ def _counting(spec: TrainSpec, environment: Environment, *, with_media: bool) ->
         return None, not_counted(error.findings[0].what, error.findings[0].fix)
     if not with_media:
         return folder, not_counted("--no-media was given", "Leave out --no-media.")
-    if media_path is None or not Path(media_path).is_dir():
-        return folder, not_counted(f"the media folder {media_path} does not exist", "Pass --media-dir DIR.")
+    why = "is not named" if media_path is None else why_no_folder(Path(media_path))
+    if why is not None:
+        return folder, not_counted(f"the media folder {media_path or ''} {why}".replace("  ", " "), "Pass --media-dir DIR.")
     reading = reading_of(spec)
     if reading is None:
         return folder, not_counted("vision.fps and vision.nframes are both set", "Set one of them to null.")

@@ -21,6 +21,7 @@ from tao_runtime.dataset.lint_tokens import (
 )
 from tao_runtime.environment import Environment
 from tao_runtime.errors import Finding, Severity, TaoError
+from tao_runtime.files import is_folder
 from tao_runtime.hub.local import local_folder
 from tao_runtime.plan.summary import TokenSummary
 from tao_runtime.preflight.datasets import TRAINING
@@ -88,7 +89,7 @@ def check_tokens(
 def _is_own(finding: Finding, reading: Reading) -> bool:
     """Tell whether no other check names it, and the back end would stop at it too."""
     if finding.code == "ACCESS_MODEL_TOKENIZER":
-        return not Path(reading.model).is_dir()  # of a folder, the check of access says it
+        return not is_folder(Path(reading.model))  # of a folder, the check of access says it
     return finding.code != "RUN_MODEL_UNSUPPORTED" or not reading.cuts  # other trainers read other models
 
 

@@ -13,7 +13,7 @@ from tao_runtime.config.fields import Section
 from tao_runtime.config.train import TrainSpec
 from tao_runtime.environment import Environment
 from tao_runtime.errors import TaoError
-from tao_runtime.files import sha256_of, why_unwritable, write_json
+from tao_runtime.files import is_folder, is_plain_file, sha256_of, why_unwritable, write_json
 from tao_runtime.hub.cache import ModelCache
 from tao_runtime.hub.names import HubModel, parse_model
 
@@ -40,7 +40,7 @@ def weight_names(model: str, environment: Environment) -> frozenset[str] | None:
         cache = ModelCache(environment.hf_hub_cache, folder.repo_id)
         folder = cache.snapshot(cache.commit_of(folder.revision) or "none")
     names: set[str] = set()
-    for path in folder.glob("*.safetensors"):
+    for path in folder.glob("*.safetensors") if is_folder(folder) else ():
         names |= _header(path).keys() - {"__metadata__"}
     return frozenset(names) or None
 
@@ -77,7 +77,7 @@ def sample_fingerprint(spec: TrainSpec) -> str:
         "vision": spec.custom.vision.model_dump(mode="json"),
         "system_prompt": spec.custom.system_prompt,
         "model": [spec.policy.model_name_or_path, spec.policy.model_max_length],
-        "annotations": [[name, sha256_of(Path(name)) if Path(name).is_file() else None] for name in annotations],
+        "annotations": [[name, sha256_of(Path(name)) if is_plain_file(Path(name)) else None] for name in annotations],
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:_DIGITS]
 
@@ -103,7 +103,7 @@ def remember_samples(spec: TrainSpec, environment: Environment) -> None:
         OSError: when the cache can't be written.
     """
     root = environment.cosmos_cache / "datasets_cache"
-    if spec.train.train_policy.enable_dataset_cache and environment.cosmos_cache.is_dir():
+    if spec.train.train_policy.enable_dataset_cache and is_folder(environment.cosmos_cache):
         name = spec.train.train_policy.dataset.name
         write_json(root / _MARKS, {**_marks(root), name: sample_fingerprint(spec)})
 
@@ -132,7 +132,7 @@ def disk_facts(
     if isinstance(spec, TrainSpec):
         facts["weight_names"] = weight_names(spec.policy.model_name_or_path, environment)
         # Annotations are hashed whole for this, so only where a cache could be read.
-        if not runs_here and (environment.cosmos_cache / "datasets_cache").is_dir():
+        if not runs_here and is_folder(environment.cosmos_cache / "datasets_cache"):
             facts["stale_caches"] = stale_caches(spec, environment)
             facts["fingerprint"] = sample_fingerprint(spec)
     return facts

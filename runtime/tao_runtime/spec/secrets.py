@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tao_runtime.environment import Environment, redact
 from tao_runtime.errors import Finding, Where
+from tao_runtime.files import is_folder, is_plain_file
 
 
 def secret_findings(text: str, file: str, environment: Environment) -> Iterator[Finding]:
@@ -17,7 +18,7 @@ def secret_findings(text: str, file: str, environment: Environment) -> Iterator[
         yield Finding(
             "ACCESS_SECRET_EXPOSED",
             what,
-            Where(file=file, line=_line_of(text, environment) if Path(file).is_file() else None),
+            Where(file=file, line=_line_of(text, environment) if is_plain_file(Path(file)) else None),
             fix,
             rule="H10",
         )
@@ -46,7 +47,7 @@ def secrets_in_folder(folder: Path, environment: Environment) -> tuple[list[Find
     Returns:
         A finding a file, and how many files were read: at most 200, the newest first, the first and last megabyte of each.
     """
-    if not folder.is_dir():
+    if not is_folder(folder):
         return [], 0
     paths = [path for path in folder.rglob("*") if path.suffix in _TEXT_SUFFIXES and path.is_file()]
     newest = sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True)[:_MAX_FILES]
