@@ -13,6 +13,7 @@ MADE = {
     "two_frames.mp4": "-frames:v 2",
     "variable_rate.mp4": "-vf select='if(lt(n,30),1,not(mod(n,3)))',scale=160:-2 -vsync vfr -t 4",
     "hevc.mkv": "-t 1 -vf scale=160:-2 -c:v libx265 -x265-params log-level=none",
+    "in_order.mkv": "-t 1 -vf scale=160:-2 -c:v libx264 -bf 0 -g 12",
     "odd_size.webm": "-t 1 -vf scale=161:69 -c:v libvpx-vp9 -b:v 200k -deadline realtime -cpu-used 8",
     "thin.mp4": "-t 1 -vf scale=1024:8",
     "open_gop.mp4": "-t 2 -vf scale=160:-2 -c:v libx264 -x264-params open-gop=1:keyint=12:bframes=3",
@@ -67,6 +68,8 @@ def make_odd_clips(folder: Path, clips: Path) -> None:
     (folder / "视频 with space été.mp4").write_bytes((folder / "plain.mp4").read_bytes())
     whole, first = (clips / "bikes.mp4").read_bytes(), (folder / "index_first.mp4").read_bytes()
     (folder / "cut_60_percent.mp4").write_bytes(first[: len(first) * 6 // 10])
+    track = (folder / "in_order.mkv").read_bytes()
+    (folder / "cut_80_percent.mkv").write_bytes(track[: len(track) * 8 // 10])
     frames = (folder / "whole.avi").read_bytes()
     (folder / "header_claims_more.avi").write_bytes(frames[: len(frames) * 6 // 10])
     (folder / "index_lost.mp4").write_bytes(whole[: len(whole) // 2])

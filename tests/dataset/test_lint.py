@@ -126,6 +126,7 @@ MEDIA_CASES = {
     "audio_only.mp4": ("DATA_VIDEO_NO_STREAM", "D4"),
     "one_frame.mp4": ("DATA_VIDEO_ONE_FRAME", "D4"),
     "cut_60_percent.mp4": ("DATA_VIDEO_HEADER_COUNT", "D15"),
+    "cut_80_percent.mkv": ("DATA_VIDEO_HEADER_COUNT", "D15"),
     "variable_rate.mp4": ("DATA_VIDEO_VARIABLE_RATE", "D15"),
     "turned_90.mp4": ("DATA_VIDEO_ROTATED", "D15"),
 }

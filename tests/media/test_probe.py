@@ -91,3 +91,11 @@ def test_names_that_are_no_file(tmp_path, name):
     with pytest.raises(TaoError) as caught:
         probe_video(tmp_path / name)
     assert caught.value.findings[0].code in {"DATA_MEDIA_MISSING", "DATA_VIDEO_UNREADABLE"}
+
+
+def test_a_matroska_file_that_was_cut_off_claims_more_frames_than_it_has(odd_clips):
+    whole, cut = probe_video(odd_clips / "in_order.mkv"), probe_video(odd_clips / "cut_80_percent.mkv")
+    assert (whole.num_frames, whole.header_frames, whole.was_decoded) == (25, None, False)
+    assert cut.header_frames == 25
+    assert cut.was_decoded
+    assert 2 <= cut.num_frames < 25

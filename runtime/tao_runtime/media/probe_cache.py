@@ -24,7 +24,7 @@ from typing import Any
 from tao_runtime.media.probe import VideoFacts
 
 # Raise it whenever a file could be measured differently than before.
-PROBE_VERSION = 1
+PROBE_VERSION = 2
 MAX_BYTES = 256 << 20
 # A file may change twice within one tick of a file system's clock without showing it; so young a change is not trusted.
 _TICK_S = 0.1

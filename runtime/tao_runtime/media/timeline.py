@@ -7,6 +7,7 @@ are missing, doubled or cut short is decoded once to see what it really shows.
 
 from __future__ import annotations
 
+import re
 from array import array
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -18,6 +19,8 @@ from tao_runtime.media.container import Turn, frames_in, media_fault, opened_vid
 
 # Containers that jump to a keyframe exactly, and codecs whose keyframes start afresh.
 _SEEKABLE_CONTAINERS = ("mov", "matroska")
+_DURATION_TAG = re.compile(r"(\d+):(\d\d):(\d\d(?:\.\d+)?)")
+_FRAMES_A_TAG_MAY_ERR = 2
 _SEEKABLE_CODECS = frozenset({"h264", "hevc", "vp8", "vp9", "av1"})
 
 
@@ -117,7 +120,8 @@ def _read_timeline(path: str, size_bytes: int, _mtime_ns: int) -> Timeline:
         stamps_base = Fraction(stream.time_base) if stream.time_base else None
         # AVI stores the order of decoding: its timestamps are the right times for frames in the order they come out.
         is_ordered = container.format.name != "avi"
-        is_sound = is_ordered and scan.is_sound(stream.frames)
+        header_frames = stream.frames or _claimed_frames(stream, scan, header_fps)
+        is_sound = is_ordered and scan.is_sound(header_frames)
         can_jump = container.format.name.startswith(_SEEKABLE_CONTAINERS) and stream.codec_context.name in _SEEKABLE_CODECS
         pts, are_stamps = (sorted(scan.duration_by_pts), True) if is_sound else _decoded_pts(path)
         return Timeline(
@@ -126,7 +130,7 @@ def _read_timeline(path: str, size_bytes: int, _mtime_ns: int) -> Timeline:
             time_base=stamps_base if are_stamps else (1 / header_fps if header_fps else None),
             keyframe_pts=tuple(sorted(scan.keyframe_pts)) if is_sound and can_jump else (),
             last_duration=scan.duration_by_pts.get(pts[-1], 0) if are_stamps else 1,
-            header_frames=stream.frames or None,
+            header_frames=header_frames or None,
             header_fps=header_fps,
             was_decoded=not is_sound,
             height=scan.first_frame.height,
@@ -136,6 +140,23 @@ def _read_timeline(path: str, size_bytes: int, _mtime_ns: int) -> Timeline:
             codec=stream.codec_context.name,
             audio_is_first=container.streams[0].type == "audio",
         )
+
+
+def _claimed_frames(stream: Any, scan: _Scan, header_fps: Fraction | None) -> int:
+    """Return how many frames a Matroska header claims that has more to show than the file; 0 when the file is as long as it.
+
+    Matroska says how long a track is and not how many frames it has; a file that was cut off keeps what it said.
+    """
+    match = _DURATION_TAG.fullmatch(stream.metadata.get("DURATION", ""))
+    if match is None or not header_fps or not scan.duration_by_pts:
+        return 0
+    hours, minutes, seconds = match.groups()
+    first, last = min(scan.duration_by_pts), max(scan.duration_by_pts)
+    claimed_end_s = int(hours) * 3600 + int(minutes) * 60 + float(seconds)
+    end_s = float((last + scan.duration_by_pts[last]) * stream.time_base)
+    if (claimed_end_s - end_s) * header_fps <= _FRAMES_A_TAG_MAY_ERR:
+        return 0
+    return round((claimed_end_s - float(first * stream.time_base)) * header_fps)
 
 
 def _walk(container: Any, stream: Any) -> _Scan:
