@@ -267,6 +267,15 @@ def test_without_a_spec_only_says_what_it_leaves_unjudged(preflight, dataset, on
     assert skipped == ([] if gap is None else [f"{gap}_NOT_CHECKED"])
 
 
+def test_room_for_a_download_is_judged_where_only_the_disk_was_asked_for(preflight, spec, hub, monkeypatch):
+    from tao_runtime.preflight import disk
+
+    monkeypatch.setattr(disk, "_free_bytes", lambda folder: 10)
+    document = preflight("--spec", spec, "--only", "H4")[1]
+    assert found(document) == [("H4", "HOST_DISK_SMALL")]
+    assert "of models to download" in document["findings"][0]["what"]
+
+
 def test_skip_takes_the_gap_of_a_rule_too(preflight, spec):
     skipped = found(preflight("--spec", spec, "--skip", "H6")[1], "skipped")
     assert ("H4", "HOST_NOT_CHECKED") in skipped

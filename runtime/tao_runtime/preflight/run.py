@@ -162,7 +162,8 @@ def _access_part(request: PreflightRequest, built: BuiltSpec | None, environment
     """Ask for every model that the spec names, unless --only or --skip leave the answer out anyway."""
     if built is None:
         return _without_spec(request, "access", "ACCESS_NOT_CHECKED")
-    if not any(request.selection.wants(code) for code in ACCESS_CODES):
+    # What is left to download takes room on a disk (rule H4), and only the Hub says how much.
+    if not any(request.selection.wants(code) for code in (*ACCESS_CODES, "HOST_DISK_SMALL")):
         return Part(checks=(Check("access", "left out by --only or --skip", is_skipped=True),))
     models = check_models(request.action, built.value, environment, request.hub_limits)
     findings = [finding for model in models for finding in model.findings]
