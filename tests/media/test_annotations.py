@@ -296,3 +296,14 @@ def test_damaged_files_never_raise_and_never_hang(tmp_path, data):
     assert len(read.records) <= 12
     assert all(finding.what and finding.rule == "D1" for finding in read.findings)
     assert read.records or read.findings
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_json_lines_whose_first_record_is_longer_than_the_first_look_are_lines(tmp_path, monkeypatch, encoding):
+    monkeypatch.setattr("tao_runtime.media.forms.HEAD_BYTES", 100)
+    long = [{**RECORDS[0], "picture": "x" * 1000}, *RECORDS[1:]]
+    read = read_annotations(write(tmp_path, "a.jsonl", "\n".join(map(json.dumps, long)).encode(encoding)))
+    assert [one.raw for one in read.records] == long
+    assert {f.severity for f in read.findings} <= {Severity.WARNING}
+    document = json.dumps({"data": long})
+    assert read_annotations(write(tmp_path, "b.json", document.encode(encoding))).records[0].raw == long[0]

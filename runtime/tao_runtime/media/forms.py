@@ -7,17 +7,19 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 from tao_runtime.errors import Finding, FixKind, Severity, Where
 from tao_runtime.media.jsondecode import RecordDecoder
 
 HEAD_BYTES = 4 << 20
+MAX_LINE_BYTES = 64 << 20
 CHUNK_BYTES = 1 << 20
 
 # Called with what is being looked at, how much of it is done, and how much there is.
 Progress = Callable[[str, int, int], None]
 
+_BEFORE_TEXT = codecs.BOM_UTF8 + codecs.BOM_UTF16_LE + b" \t\r\n\0"
 PARQUET_MAGIC = b"PAR1"
 
 Form = Literal["array", "object", "lines", "parquet", "empty", "unknown"]
@@ -31,6 +33,9 @@ def look_at(path: Path) -> tuple[str, Form]:
     """Return the text encoding and the form of a file, from its first part."""
     with path.open("rb") as stream:
         head = stream.read(HEAD_BYTES)
+        if head.lstrip(_BEFORE_TEXT)[:1] == b"{" and b"\n" not in head.rstrip():
+            # A first record with pictures in it: what follows its line says whether it is one of many.
+            head = b"".join([head, *_rest_of_line(stream)])
     if head.startswith(PARQUET_MAGIC):
         return "", "parquet"
     encoding = _encoding_of(head)
@@ -40,6 +45,15 @@ def look_at(path: Path) -> tuple[str, Form]:
     if text[0] == "[":
         return encoding, "array"
     return encoding, _lines_or_object(text) if text[0] == "{" else "unknown"
+
+
+def _rest_of_line(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield what follows in a file until something stands behind the end of the line, for `MAX_LINE_BYTES` at most."""
+    for _ in range(MAX_LINE_BYTES // HEAD_BYTES):
+        piece = stream.read(HEAD_BYTES)
+        yield piece
+        if not piece or b"\n" in piece.rstrip():
+            return
 
 
 def can_take_form(path: Path, suffix: str) -> bool:
