@@ -203,6 +203,7 @@ def test_faults_of_model_and_output(capsys, write_spec, changes, code, words):
     exit_code, document = run(capsys, write_spec(**changes), *words)
     assert exit_code != 0
     assert code in {finding["code"] for finding in document["findings"]}
+    assert code not in {finding["code"] for finding in run(capsys, write_spec(), "--dry-run")[1]["findings"]}
 
 
 def test_dry_run_checks_and_writes_nothing(capsys, tmp_path, write_spec):

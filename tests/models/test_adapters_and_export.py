@@ -184,3 +184,12 @@ def test_the_command_names_every_fault_at_once(base_dir, tmp_path, capsys):
     assert main(words_for(tmp_path, f"model_path={base_dir}", "format=adapter", f"results_dir={tmp_path}")) == 2
     document = json.loads(capsys.readouterr().out)
     assert {f["code"] for f in document["findings"]} == {"RUN_NO_ADAPTER", "USAGE_OUTPUT_UNWRITABLE"}
+
+
+def test_a_folder_below_a_file_can_not_be_exported_to(base_dir, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    found = []
+    for target in (tmp_path / "file" / "out", tmp_path / "out"):
+        main(words_for(tmp_path, f"model_path={base_dir}", "format=adapter", f"results_dir={target}"))
+        found.append({(f["code"], f["rule"]) for f in json.loads(capsys.readouterr().out)["findings"]})
+    assert [("SPEC_OUTPUT_UNWRITABLE", "C13") in codes for codes in found] == [True, False]

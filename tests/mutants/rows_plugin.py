@@ -83,6 +83,11 @@ class Rows:
             self._holds[item.nodeid] = not self.fails(item)
         return self._holds[item.nodeid]
 
+    def holds_again(self, item: pytest.Function) -> bool:
+        """Return whether a row that failed passes now: else it was not the mutant, and it is no row any more."""
+        self._holds[item.nodeid] = not self.fails(item)
+        return self._holds[item.nodeid]
+
 
 def _words_of(function: types.FunctionType) -> set[str]:
     """Return the codes in a function's text, and those that it names by a constant of its module."""
@@ -138,7 +143,7 @@ def fate_of(mutant: Mutant, rows: Rows) -> dict[str, object]:
         row_names.append(row.nodeid)
         with mutated(mutant, PACKAGE):
             is_dead = rows.fails(row)
-        if is_dead:
+        if is_dead and rows.holds_again(row):
             killed_by = row.nodeid
             break
     seconds = round(time.monotonic() - started, 2)

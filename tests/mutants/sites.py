@@ -130,9 +130,9 @@ def _makes_a_finding(module: Module, node: ast.AST) -> bool:
     if isinstance(parent, ast.Call):
         return child is not parent.func and callee(parent) not in NO_FINDING | RULE_TABLES
     if isinstance(parent, ast.Tuple):
-        is_list_of_codes = all(isinstance(one, ast.Constant) and one.value in CODES for one in parent.elts)
+        is_list_of_words = all(isinstance(one, ast.Constant) for one in parent.elts)
         is_head = child is parent.elts[0] or isinstance(node, ast.Attribute)
-        return is_head and not is_list_of_codes and not isinstance(module.parent[parent], ast.Subscript)
+        return is_head and not is_list_of_words and not isinstance(module.parent[parent], ast.Subscript)
     is_trouble = isinstance(node, ast.Attribute)
     return is_trouble and (isinstance(parent, ast.Return) or (isinstance(parent, ast.Dict) and child in parent.values))
 

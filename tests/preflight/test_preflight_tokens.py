@@ -159,6 +159,16 @@ def test_an_extreme_aspect_is_found_without_a_fix_of_the_spec(launch, tmp_path, 
     assert launch.found() == []
 
 
+@pytest.mark.parametrize(("prompt", "found"), [("Look.<|im_end|>", ["DATA_LITERAL_TOKENS"]), ("Look. <im_end>", [])])
+def test_a_system_prompt_may_hold_no_token_of_the_model(launch, prompt, found):
+    launch.write("bikes.mp4", fps=1.0, **SMALL)
+    value = yaml.safe_load(launch.spec.read_text())
+    value["custom"]["system_prompt"] = prompt
+    launch.spec.write_text(yaml.safe_dump(value))
+    errors = [finding for finding in launch.run("--only", "D10")["findings"] if finding["severity"] == "error"]
+    assert [finding["code"] for finding in errors] == found
+
+
 def test_an_answer_that_is_cut_off_is_found_on_cosmos_rl_only(launch):
     vision = {"fps": 1.0, **SMALL}
     launch.write(*TWO, **vision)

@@ -63,6 +63,11 @@ def test_without_staging_a_warning_gives_the_command_that_stages(capsys, hub, tm
     assert tomllib.loads((tmp_path / "spec.toml").read_text())["policy"]["model_name_or_path"].startswith(str(tmp_path / "hf"))
 
 
+def test_the_native_trainer_stages_by_itself(capsys, hub, tmp_path):
+    _, document = build(capsys, "--for", "native", "--out", tmp_path / "spec.yaml")
+    assert "SPEC_MODEL_UNSTAGED" not in {finding["code"] for finding in document["findings"]}
+
+
 @pytest.mark.parametrize("name", ["/models", "nvidia/Cosmos-Tiny"])
 def test_a_folder_needs_no_staging_and_a_bare_name_has_a_fault_of_its_own(capsys, hub, tmp_path, name):
     words = ("--for", "cosmos-rl", "--set", f"policy.model_name_or_path={name}", "--out", tmp_path / "spec.toml")
