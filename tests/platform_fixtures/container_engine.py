@@ -19,7 +19,8 @@ from pathlib import Path
 PROGRAMS = ("podman", "runc", "docker", "busybox")
 START_LIMIT_S = 30.0
 APPLETS = ("sh", "true", "false", "cat", "echo", "env", "ls", "sleep", "test")
-# What works here: crun fails on limits and on mixed cgroups.
+# What works here: crun fails on limits and on mixed cgroups. Two engines, of two test processes, would share their locks in
+# /dev/shm and their state in /run/libpod, and one would wait for a container of the other's.
 _CONTAINERS_CONF = """
 [containers]
 default_ulimits = ["nofile=1000:1000", "nproc=1000:1000"]
@@ -28,6 +29,8 @@ netns = "host"
 runtime = "runc"
 cgroup_manager = "cgroupfs"
 events_logger = "file"
+lock_type = "file"
+tmp_dir = "{folder}/state"
 """
 
 
@@ -73,7 +76,7 @@ def running_engine(folder: Path) -> Iterator[ContainerEngine]:
     missing = [name for name in PROGRAMS if shutil.which(name) is None]
     if missing or os.geteuid() != 0:
         raise RuntimeError(f"a test engine needs root, podman, runc, docker and busybox (make system); missing: {missing}")
-    (folder / "containers.conf").write_text(_CONTAINERS_CONF)
+    (folder / "containers.conf").write_text(_CONTAINERS_CONF.format(folder=folder))
     (folder / "storage.conf").write_text(
         f'[storage]\ndriver = "overlay"\ngraphroot = "{folder}/store"\nrunroot = "{folder}/run"\n'
     )
