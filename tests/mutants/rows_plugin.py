@@ -84,11 +84,8 @@ class Rows:
         return self._holds[item.nodeid]
 
     def holds_again(self, item: pytest.Function) -> bool:
-        """Return whether a row that failed passes now: else it was not the mutant, and it is no row any more.
-
-        It may try twice: a real SLURM takes a moment to give a node back.
-        """
-        self._holds[item.nodeid] = not self.fails(item) or not self.fails(item)
+        """Return whether a row that failed passes now: else it was not the mutant, and it is no row any more."""
+        self._holds[item.nodeid] = not self.fails(item)
         return self._holds[item.nodeid]
 
 

@@ -29,6 +29,10 @@ class SlurmCluster:
     folder: Path
     variables: dict[str, str]
 
+    def wait_until_idle(self) -> None:
+        """Wait for the node: after a start or a resume it is `idle*`, not responding, until its daemon has reported."""
+        _wait(lambda: "idle" in self.command("sinfo", "--noheader", "--format=%T").stdout.split(), self.folder)
+
     def command(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run one of SLURM's commands against this cluster."""
         return subprocess.run(words, capture_output=True, text=True, check=False, env={**os.environ, **self.variables})
@@ -127,7 +131,7 @@ def running_cluster(folder: Path) -> Iterator[SlurmCluster]:
                 daemons.append(subprocess.Popen(line, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
                 _wait(socket_path.is_socket, folder)
         cluster = SlurmCluster(folder, variables)
-        _wait(lambda: "idle" in cluster.command("sinfo", "--noheader", "--format=%T").stdout.split(), folder)
+        cluster.wait_until_idle()
         yield cluster
     finally:
         for daemon in reversed(daemons):

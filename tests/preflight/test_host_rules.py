@@ -119,6 +119,7 @@ def slurm(
     finally:
         if state:
             cluster.command("scontrol", "update", f"nodename={host}", "state=resume")
+            cluster.wait_until_idle()
 
 
 def slurm_without_commands(bench: Bench) -> Findings:
