@@ -56,14 +56,14 @@ def test_a_container_that_is_waited_for_too_long_is_skipped_and_taken_away(bench
     log, program = bench.folder / "calls", bench.folder / "bin" / "docker"
     program.parent.mkdir()
     real = shutil.which("docker")
-    program.write_text(f'#!/bin/sh\necho "$@" >> {log}\n[ "$1" = run ] && exec sleep 60\nexec {real} "$@"\n')
+    program.write_text(f'#!/bin/sh\necho "$@" >> {log}\n[ "$1" = start ] && exec sleep 60\nexec {real} "$@"\n')
     program.chmod(0o755)
     bench.monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     bench.monkeypatch.setattr(host_docker, "RUN_LIMIT_S", 0.3)
     part = docker_part(bench.request("docker", "cosmos-rl", image="localhost/tao-test:plain"))
     assert [f.what for f in part.findings if f.code == "HOST_NOT_CHECKED" and "did not start" in f.what]
     calls = [line.split() for line in log.read_text().splitlines()]
-    (started,) = [call[call.index("--name") + 1] for call in calls if call[0] == "run"]
+    (started,) = [call[call.index("--name") + 1] for call in calls if call[0] == "create"]
     assert ["rm", "--force", started] in calls
 
 

@@ -112,12 +112,17 @@ def _image_part(request: HostRequest) -> Part:
 
 
 def _redis_in_image(image: str) -> Part:
-    """Look for redis-server on the image's own PATH, in a container without network that ends at once."""
+    """Look for redis-server on the image's own PATH, in a container without network that ends at once.
+
+    It is made, started and removed by three commands: `docker run --rm` waits for the removal, which podman's service has been
+    seen to never report.
+    """
     name = f"tao-preflight-{secrets.token_hex(6)}"
-    shell = ["docker", "run", "--rm", "--name", name, "--pull", "never", "--network", "none", "--entrypoint", "/bin/sh"]
-    answer = ask([*shell, image, "-c", f"command -v {_REDIS} || echo none"], RUN_LIMIT_S)
-    if answer.exit_code is None:  # the client was ended; what it had asked for starts all the same, and would stay
-        ask(["docker", "rm", "--force", name])
+    options = ["--name", name, "--pull", "never", "--network", "none", "--entrypoint", "/bin/sh"]
+    answer = ask(["docker", "create", *options, image, "-c", f"command -v {_REDIS} || echo none"])
+    if answer.is_good:
+        answer = ask(["docker", "start", "--attach", name], RUN_LIMIT_S)
+    ask(["docker", "rm", "--force", name])  # also when the client was ended: what it had asked for happens all the same
     found = answer.output.strip()
     if not answer.is_good or not found:
         why = f"a container of {image} did not start" + ("" if answer.exit_code is None else f": {answer.complaint}")
