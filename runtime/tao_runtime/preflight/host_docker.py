@@ -8,6 +8,7 @@ import os
 import secrets
 import shlex
 import shutil
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,8 @@ from tao_runtime.preflight.report import Check, Part, joined
 
 SUBJECT = "docker"
 _REDIS = "redis-server"
+_NOT_THERE = 9
+_ASK_AGAIN_S = 0.2
 # A first container of an image of many gigabytes takes longer than a question.
 RUN_LIMIT_S = 30.0
 
@@ -114,24 +117,37 @@ def _image_part(request: HostRequest) -> Part:
 def _redis_in_image(image: str) -> Part:
     """Look for redis-server on the image's own PATH, in a container without network that ends at once.
 
-    It is made, started and removed by three commands: `docker run --rm` waits for the removal, which podman's service has been
-    seen to never report.
+    Its exit code is the answer, asked for until it is there. Attaching to it instead, as `docker run` does, waits for an end
+    that podman's service has been seen to never report.
     """
     name = f"tao-preflight-{secrets.token_hex(6)}"
     options = ["--name", name, "--pull", "never", "--network", "none", "--entrypoint", "/bin/sh"]
-    answer = ask(["docker", "create", *options, image, "-c", f"command -v {_REDIS} || echo none"])
+    answer = ask(["docker", "create", *options, image, "-c", f"command -v {_REDIS} || exit {_NOT_THERE}"])
     if answer.is_good:
-        answer = ask(["docker", "start", "--attach", name], RUN_LIMIT_S)
+        answer = ask(["docker", "start", name], RUN_LIMIT_S)
+    exit_code = _exit_code(name) if answer.is_good else None
     ask(["docker", "rm", "--force", name])  # also when the client was ended: what it had asked for happens all the same
-    found = answer.output.strip()
-    if not answer.is_good or not found:
-        why = f"a container of {image} did not start" + ("" if answer.exit_code is None else f": {answer.complaint}")
+    if exit_code == 0:
+        return Part((), (Check(f"{_REDIS} in the image", "it is on PATH"),))
+    if exit_code != _NOT_THERE:
+        ended = f" and ended with {exit_code}" if exit_code is not None else ""
+        why = f"a container of {image} did not start{ended}" + (f": {answer.complaint}" if answer.exit_code else "")
         return not_checked("H1", f"{_REDIS} in the image", why, f"docker run --rm {shlex.quote(image)} {_REDIS} --version")
-    if found != "none":
-        return Part((), (Check(f"{_REDIS} in the image", found),))
     what = f"cosmos-rl starts redis-server, which is not on PATH in {image}"
     fix = "Take an image that holds redis-server, such as NVIDIA's Cosmos-RL image."
     return Part((Finding("HOST_REDIS_MISSING", what, Where(host=image), fix, rule="H1"),))
+
+
+def _exit_code(name: str) -> int | None:
+    """Return the exit code of a started container, None when it does not end in time."""
+    end = time.monotonic() + RUN_LIMIT_S
+    while time.monotonic() < end:
+        answer = ask(["docker", "inspect", "--format", "{{.State.Status}} {{.State.ExitCode}}", name])
+        status, _, code = answer.output.strip().partition(" ")
+        if answer.is_good and status in {"exited", "stopped", "dead"}:
+            return int(code)
+        time.sleep(_ASK_AGAIN_S)
+    return None
 
 
 def _error(code: str, what: str, fix: str, kind: FixKind = FixKind.MANUAL, address: str | None = None) -> Finding:
