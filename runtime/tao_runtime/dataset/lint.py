@@ -129,6 +129,7 @@ def lint_annotations(
         media_checks.end(progress)
     _add_fps_faults(out, fields, media_checks)
     num_media = sets.media.num_keys()
+    found = [*out.summary(), *([] if why_not is None or not num_media else [_not_looked(out.file, why_not)])]
     return LintResult(
         annotations=Path(annotations),
         media_dir=root,
@@ -139,11 +140,7 @@ def lint_annotations(
         media=sets.media,
         media_facts={} if media_checks is None else media_checks.facts,
         right_names={} if media_checks is None else media_checks.right_names,
-        findings=with_commands(
-            [*out.summary(), *([] if why_not is None or not num_media else [_not_looked(out.file, why_not)])],
-            annotations,
-            root,
-        ),
+        findings=with_commands(found, annotations, root),
         counts=out.counts,
         checked=checked,
         skipped=skipped,

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from tao_runtime.config.train import TrainSpec
-from tao_runtime.plan.memory import adapter_parameters
+from tao_runtime.plan.memory import DTYPE_BYTES, adapter_parameters
 from tao_runtime.plan.shape import ModelShape
 from tao_runtime.plan.steps import StepPlan
 
-_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 # A safetensors header names a tensor, its type, shape and place; measured on Qwen3-VL's names.
 _HEADER_BYTES = 150
 # Generators of Python, NumPy and torch, the schedule, and the manifest.
@@ -96,19 +95,19 @@ def companions_bytes(folder: Path) -> int:
 def _checkpoint_bytes(spec: TrainSpec, shape: ModelShape) -> int:
     """Return weights, both moments and the step counters of what is trained, in the master format."""
     numbers, tensors = _trained(spec, shape)
-    values = 3 * numbers * _BYTES[spec.train.master_dtype] + 4 * tensors
+    values = 3 * numbers * DTYPE_BYTES[spec.train.master_dtype] + 4 * tensors
     return values + 4 * tensors * _HEADER_BYTES + _STATE_BYTES
 
 
 def _export_bytes(spec: TrainSpec, shape: ModelShape, companions: int) -> int:
     lora = spec.policy.lora
     if lora is None or spec.native.init != "pretrained":
-        return shape.parameters * _BYTES[spec.train.param_dtype] + _whole_tensors(shape) * _HEADER_BYTES + companions
+        return shape.parameters * DTYPE_BYTES[spec.train.param_dtype] + _whole_tensors(shape) * _HEADER_BYTES + companions
     numbers, tensors = _trained(spec, shape)
     if str(lora.init_lora_weights).startswith(("pissa", "olora")):
         # The export holds the first adapter too, so that it fits the base model as it is on disk.
         numbers += adapter_parameters(lora, shape)
-    return numbers * _BYTES[spec.train.master_dtype] + tensors * _HEADER_BYTES + _ADAPTER_CONFIG_BYTES
+    return numbers * DTYPE_BYTES[spec.train.master_dtype] + tensors * _HEADER_BYTES + _ADAPTER_CONFIG_BYTES
 
 
 def _trained(spec: TrainSpec, shape: ModelShape) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from tao_runtime.config.policy import LoraSection
 from tao_runtime.config.train import TrainSpec
 from tao_runtime.plan.shape import ModelShape, TextShape
 
-_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
+DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 _VISION_TARGETS = frozenset({"attn.qkv", "attn.proj"})
 # cuBLAS keeps a workspace a handle and stream; Hopper's is 32 MiB, and forward and backward have one each.
 WORKSPACE_BYTES = 64 << 20
@@ -151,7 +151,7 @@ def _rank(lora: LoraSection, target: str, layer: int) -> int:
 
 
 def _weights(spec: TrainSpec, shape: ModelShape) -> _Weights:
-    lora, master = spec.policy.lora, _BYTES[spec.train.master_dtype]
+    lora, master = spec.policy.lora, DTYPE_BYTES[spec.train.master_dtype]
     casts = master == 4 and spec.train.param_dtype == "bfloat16"
     tables = max(shape.text.embedding_parameters, shape.text.hidden * shape.text.intermediate)
     if lora is None:
@@ -163,7 +163,7 @@ def _weights(spec: TrainSpec, shape: ModelShape) -> _Weights:
             trains_tower=True,
             tower_has_gradient=True,
             master_bytes=master,
-            compute_bytes=_BYTES[spec.train.param_dtype],
+            compute_bytes=DTYPE_BYTES[spec.train.param_dtype],
             casts=casts,
         )
     trains_tower = "visual" in lora.modules_to_save
@@ -176,7 +176,7 @@ def _weights(spec: TrainSpec, shape: ModelShape) -> _Weights:
         trains_tower=trains_tower,
         tower_has_gradient=trains_tower or not _VISION_TARGETS.isdisjoint(lora.target_modules),
         master_bytes=master,
-        compute_bytes=_BYTES[spec.train.param_dtype],
+        compute_bytes=DTYPE_BYTES[spec.train.param_dtype],
         casts=casts,
     )
 
